@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Accounting: what a request cost. See account.c. */
+#ifndef DISKTIME_ACCOUNT_H
+#define DISKTIME_ACCOUNT_H
+
+#include "disktime.h"
+
+/* Bring the device's clocks up to @now; first in every event. */
+void dt_clock(struct dt_dev *dev, u64 now);
+/* What an item of @queue will probably cost. */
+u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
+		enum dt_dir dir);
+/* What a dispatched item did cost up to now; learned for the next estimate. */
+u64 dt_actual(struct dt_dev *dev, const struct dt_item *item);
+void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns);
+
+#endif /* DISKTIME_ACCOUNT_H */

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Invariants over the whole state of a device, by number.
+ *
+ * The simulator and the tests call dt_check() after every event, the kernel
+ * after rearming and when its state file is read. It takes time in proportion
+ * to everything there is.
+ */
+#include "entity.h"
+#include "select.h"
+
+enum {
+	INV_COUNTS = 1,
+	INV_BALANCE,
+	INV_ALL_LIST,
+	INV_QUEUE_ITEMS,
+	INV_CHILD_SUMS,
+	INV_READY,
+	INV_GATE,
+	INV_KEY,
+	INV_TREE,
+	INV_WORK,
+	INV_HOLD,
+	INV_CHARGED,
+	INV_PARENT,
+	INV_ACTIVE,
+	NR_INV,
+};
+
+const char *dt_invariant(int number)
+{
+	static const char *const text[NR_INV] = {
+		[0] = "all hold",
+		[INV_COUNTS] = "the root's counts are the device's",
+		[INV_BALANCE] = "inserted = removed + dispatched + queued, dispatched = completed + requeued + in flight",
+		[INV_ALL_LIST] = "every queued item stands on exactly one arrival list",
+		[INV_QUEUE_ITEMS] = "a queue counts the items on its lists, all of them queued",
+		[INV_CHILD_SUMS] = "an entity's counts are the sums of its children's",
+		[INV_READY] = "an entity is in its ready line exactly while something below it is queued",
+		[INV_GATE] = "an entity is in its gate line exactly while somebody below it waits",
+		[INV_KEY] = "an entity stands in its ready line at its vdisktime",
+		[INV_TREE] = "trees are ordered, heaped, counted, and know their first node",
+		[INV_WORK] = "there is work exactly if something is queued, fits, and the device is not held",
+		[INV_HOLD] = "the device is held only for somebody who has nothing queued, while others have",
+		[INV_CHARGED] = "an idle device has charged all its busy time, and no more",
+		[INV_ACTIVE] = "a level's active weight is that of its busy children",
+		[INV_PARENT] = "a parent stands before its children in the list of groups",
+	};
+
+	return number >= 0 && number < NR_INV ? text[number] : "unknown";
+}
+
+/* Walk in order without recursion, and look at each node and its children. */
+static bool tree_sound(const struct dt_tree *tree)
+{
+	struct dt_node *node = tree->root, *prev = NULL;
+	u32 nr = 0;
+
+	if (!node)
+		return !tree->first && !tree->nr;
+	if (node->parent)
+		return false;
+	while (node->left)
+		node = node->left;
+	if (tree->first != node)
+		return false;
+	for (; node; node = dt_node_next(node)) {
+		if (node->left && (node->left->parent != node ||
+				   node->left->rank > node->rank))
+			return false;
+		if (node->right && (node->right->parent != node ||
+				    node->right->rank > node->rank))
+			return false;
+		if (prev && dt_before(node->key, prev->key))
+			return false;
+		prev = node;
+		if (++nr > tree->nr)
+			return false;
+	}
+	return nr == tree->nr;
+}
+
+static bool line_sound(const struct dt_line *line)
+{
+	u32 nr = 0;
+	int class;
+
+	for (class = 0; class < DT_NR_CLASSES; class++) {
+		if (!tree_sound(&line->trees[class]))
+			return false;
+		nr += line->trees[class].nr;
+	}
+	return nr == line->nr;
+}
+
+static u32 list_length(const struct dt_list *list)
+{
+	const struct dt_list *pos;
+	u32 nr = 0;
+
+	for (pos = list->next; pos != list; pos = pos->next)
+		nr++;
+	return nr;
+}
+
+static int check_entity(const struct dt_entity *ent)
+{
+	if (!ent->parent)
+		return 0;
+	if (ent->ready.on != (ent->nr_queued > 0))
+		return INV_READY;
+	if (ent->gate.on != (ent->nr_waiting > 0))
+		return INV_GATE;
+	if (ent->ready.on && ent->ready.node.key != ent->vdisktime)
+		return INV_KEY;
+	return 0;
+}
+
+struct sums {
+	u32 queued, granted, inflight, waiting;
+	u64 weight;
+};
+
+static void sum_up(struct sums *sums, const struct dt_entity *ent)
+{
+	sums->queued += ent->nr_queued;
+	sums->granted += ent->nr_granted;
+	sums->inflight += ent->nr_inflight;
+	sums->waiting += ent->nr_waiting;
+	if (ent->nr_queued || ent->nr_granted || ent->nr_inflight ||
+	    ent->nr_waiting)
+		sums->weight += ent->weight;
+}
+
+static u64 active_weight(const struct dt_level *level)
+{
+	u64 sum = 0;
+	int class;
+
+	for (class = 0; class < DT_NR_CLASSES; class++)
+		sum += level->active_weight[class];
+	return sum;
+}
+
+static bool sums_differ(const struct sums *sums, const struct dt_entity *ent)
+{
+	return sums->queued != ent->nr_queued ||
+	       sums->granted != ent->nr_granted ||
+	       sums->inflight != ent->nr_inflight ||
+	       sums->waiting != ent->nr_waiting;
+}
+
+static int check_queue(const struct dt_queue *queue)
+{
+	const struct dt_list *pos;
+	const struct dt_item *item;
+
+	if (!tree_sound(&queue->sorted))
+		return INV_TREE;
+	if (queue->sorted.nr != list_length(&queue->fifo) ||
+	    queue->ent.nr_queued !=
+		    queue->sorted.nr + list_length(&queue->urgent) ||
+	    queue->ent.nr_waiting != list_length(&queue->waiters))
+		return INV_QUEUE_ITEMS;
+	for (pos = queue->fifo.next; pos != &queue->fifo; pos = pos->next) {
+		item = DT_CONTAINER(pos, struct dt_item, fifo);
+		if (item->state != DT_ITEM_QUEUED || item->queue != queue)
+			return INV_QUEUE_ITEMS;
+	}
+	return check_entity(&queue->ent);
+}
+
+static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	struct sums sums = { 0 }, all = { 0 };
+	const struct dt_list *pos;
+	bool seen = false;
+	int bad;
+
+	if (!line_sound(&grp->children.ready) ||
+	    !line_sound(&grp->children.gate) ||
+	    !line_sound(&grp->queues.ready) || !line_sound(&grp->queues.gate))
+		return INV_TREE;
+	for (pos = grp->queue_list.next; pos != &grp->queue_list;
+	     pos = pos->next) {
+		const struct dt_queue *queue =
+			DT_CONTAINER(pos, struct dt_queue, link);
+
+		bad = check_queue(queue);
+		if (bad)
+			return bad;
+		sum_up(&sums, &queue->ent);
+	}
+	if (sums_differ(&sums, &grp->leaf))
+		return INV_CHILD_SUMS;
+	if (sums.weight != active_weight(&grp->queues) ||
+	    dt_list_empty(&grp->active) != !sums.weight)
+		return INV_ACTIVE;
+	sum_up(&all, &grp->leaf);
+	for (pos = dev->groups.next; pos != &dev->groups; pos = pos->next) {
+		const struct dt_group *child =
+			DT_CONTAINER(pos, struct dt_group, link);
+
+		seen |= child == grp;
+		if (child->ent.parent != &grp->ent)
+			continue;
+		if (!seen)
+			return INV_PARENT;
+		sum_up(&all, &child->ent);
+	}
+	if (sums_differ(&all, &grp->ent))
+		return INV_CHILD_SUMS;
+	if (all.weight != active_weight(&grp->children))
+		return INV_ACTIVE;
+	bad = check_entity(&grp->leaf);
+	return bad ? bad : check_entity(&grp->ent);
+}
+
+static int check_hold(const struct dt_dev *dev)
+{
+	bool room = dev->nr_inflight < dt_dev_depth(dev);
+	bool any = dev->fault ? !dt_list_empty(&dev->all) : dev->nr_queued > 0;
+	bool work = room && any && !dev->holding;
+
+	if (dev->work != work)
+		return INV_WORK;
+	if (!dev->holding)
+		return 0;
+	if (!dev->turn_grp || !room || !any || dev->fault ||
+	    !dt_list_empty(&dev->express))
+		return INV_HOLD;
+	if (dev->turn_queue ? dev->turn_queue->ent.nr_queued :
+			      dev->turn_grp->leaf.nr_queued)
+		return INV_HOLD;
+	return 0;
+}
+
+int dt_check(struct dt_dev *dev)
+{
+	const struct dt_counts *counts = &dev->counts;
+	const struct dt_entity *root = &dev->root->ent;
+	const struct dt_list *pos;
+	u64 slack, charged;
+	int bad;
+
+	if (root->nr_queued != dev->nr_queued ||
+	    root->nr_inflight != dev->nr_inflight ||
+	    root->nr_waiting != dev->nr_waiting ||
+	    root->nr_granted != dev->nr_granted)
+		return INV_COUNTS;
+	if (counts->inserted !=
+		    counts->removed + counts->dispatched + dev->nr_queued ||
+	    counts->dispatched !=
+		    counts->completed + counts->requeued + dev->nr_inflight)
+		return INV_BALANCE;
+	if (list_length(&dev->all) + list_length(&dev->express) !=
+	    dev->nr_queued)
+		return INV_ALL_LIST;
+	if (list_length(&dev->active) != dev->nr_active)
+		return INV_ACTIVE;
+	for (pos = dev->groups.next; pos != &dev->groups; pos = pos->next) {
+		bad = check_group(dev, DT_CONTAINER(pos, struct dt_group,
+						    link));
+		if (bad)
+			return bad;
+	}
+	/*
+	 * Each request's charge lost less than a nanosecond by its last shift,
+	 * and as much for every 65536 events it spanned.
+	 */
+	slack = 2 * counts->dispatched + 1;
+	charged = dev->charged_ns + dev->excess_ns;
+	if (charged > dev->busy_ns ||
+	    (!dev->nr_inflight && !counts->clamped &&
+	     dev->busy_ns - charged > slack))
+		return INV_CHARGED;
+	return check_hold(dev);
+}

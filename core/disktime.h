@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * disktime's scheduler core: shares of disk time for a tree of groups.
+ *
+ * The caller owns all memory, embeds these structs in its own, holds one lock
+ * a device around every call that takes a struct dt_dev (but for the few that
+ * say "lockless"), and passes the time in. The core never sleeps, allocates
+ * or reads a clock, and knows neither requests nor bios: what it orders are
+ * items.
+ *
+ * Units: times are nanoseconds on any clock that the caller keeps, sectors are
+ * 512 bytes, virtual times are defined in line.h.
+ */
+#ifndef DISKTIME_CORE_H
+#define DISKTIME_CORE_H
+
+#include "deps.h"
+#include "tree.h"
+
+#define DT_WEIGHT_MIN		1
+#define DT_WEIGHT_MAX		10000
+#define DT_WEIGHT_DEFAULT	100
+
+#define DT_NSEC_PER_USEC	1000ull
+#define DT_NSEC_PER_MSEC	1000000ull
+#define DT_NSEC_PER_SEC		1000000000ull
+
+/*
+ * Classes, best first. Writeback is a class of its own that only queues
+ * inside a group have: readers go before it, with a bound.
+ */
+enum dt_class {
+	DT_RT,
+	DT_BE,
+	DT_WRITEBACK,
+	DT_IDLE,
+	DT_NR_CLASSES,
+};
+
+enum dt_dir {
+	DT_READ,
+	DT_WRITE,
+	DT_NR_DIRS,
+};
+
+/* Order among the requests inside one queue. */
+enum dt_order {
+	DT_ORDER_CFQ,		/* by sector; one queue a process */
+	DT_ORDER_DEADLINE,	/* by sector; one queue a group; short expiry */
+	DT_ORDER_FIFO,		/* by arrival; one queue a group */
+};
+
+/* Why a request waited; the parts of io.disktime.stat's wait_usec. */
+enum dt_cause {
+	DT_WAIT_SHARE,		/* others of its class were served */
+	DT_WAIT_CLASS,		/* a better class was served */
+	DT_WAIT_IDLE,		/* the device was held for somebody else */
+	DT_WAIT_DEPTH,		/* it was next, but the device was full */
+	DT_WAIT_TAG,		/* before it existed: no request free */
+	DT_NR_CAUSES,
+};
+
+/* Why the device runs in plain arrival order; shown in iosched/health. */
+enum dt_fault {
+	DT_OK,
+	DT_FAULT_LOST,		/* a ready line led to no request */
+	DT_FAULT_COUNT,		/* a counter would have gone below zero */
+	DT_FAULT_STUCK,		/* a request waited past the limit */
+	DT_FAULT_ASKED,		/* the operator asked for it */
+	DT_NR_FAULTS,
+};
+
+struct dt_dev;
+struct dt_queue;
+struct dt_group;
+
+/*
+ * One place in one line (line.h): an entity stands in its parent's ready line
+ * while something below it is queued, and in its parent's gate line while
+ * something below it waits for a request.
+ */
+struct dt_spot {
+	struct dt_node node;	/* key: virtual time */
+	bool on;
+};
+
+/* Deficit of a class against the better ones; see line.c. */
+struct dt_floor {
+	s64 owed_ns;		/* disk time owed to this class */
+	u64 since_ns;		/* when it was last served or came */
+};
+
+struct dt_line {
+	struct dt_tree trees[DT_NR_CLASSES];
+	u64 vtime[DT_NR_CLASSES];	/* start tag last served; monotonic */
+	struct dt_floor floors[DT_NR_CLASSES];
+	u32 nr;				/* entities in all trees */
+};
+
+/* The children of one entity. */
+struct dt_level {
+	struct dt_line ready;
+	struct dt_line gate;
+	/* Sum of the weights of all that hold or want a request, by class. */
+	u64 active_weight[DT_NR_CLASSES];
+};
+
+enum dt_kind {
+	DT_KIND_GROUP,
+	DT_KIND_LEAF,		/* a group's own queues, beside its children */
+	DT_KIND_QUEUE,
+};
+
+/* Habit of issuing again: mean and mean deviation of the think time. */
+struct dt_think {
+	u64 last_end_ns;	/* when its last request completed */
+	u64 mean_ns;
+	u64 dev_ns;
+	u32 samples;
+};
+
+struct dt_entity {
+	struct dt_entity *parent;	/* NULL for the root group */
+	struct dt_level *level;		/* of its children; NULL for a queue */
+	struct dt_spot ready;
+	struct dt_spot gate;
+	u64 vdisktime;
+	u32 weight;
+	u8 class;			/* enum dt_class */
+	u8 kind;			/* enum dt_kind */
+	u32 nr_queued;			/* items queued in the subtree */
+	u32 nr_granted;			/* requests granted, not yet queued */
+	u32 nr_inflight;		/* items dispatched in the subtree */
+	u32 nr_waiting;			/* waiters at the gate in the subtree */
+};
+
+/* Monotonic counters of one group's own requests. */
+struct dt_stats {
+	u64 time_ns[DT_NR_DIRS];
+	u64 sectors[DT_NR_DIRS];
+	u64 ios[DT_NR_DIRS];
+	u64 wait_ns[DT_NR_CAUSES];
+	u64 wait_max_ns;
+	u64 idle_ns;		/* anticipation on this group's account */
+	u64 dequeues;		/* times it ran out of requests */
+	u64 slices;		/* turns it was given */
+	u64 express;		/* requests that went ahead as debt */
+};
+
+struct dt_group {
+	struct dt_entity ent;
+	struct dt_entity leaf;
+	struct dt_level children;	/* child groups and the leaf */
+	struct dt_level queues;		/* of the leaf */
+	struct dt_dev *dev;
+	struct dt_list link;		/* dev->groups */
+	struct dt_list active;		/* dev->active, while its leaf is busy */
+	struct dt_list queue_list;	/* struct dt_queue.link */
+	struct dt_think think;
+	u64 last_dispatch_ns;
+	u32 nr_children;
+	u32 nr_queues;
+	struct dt_stats stats;
+};
+
+struct dt_queue {
+	struct dt_entity ent;
+	struct dt_group *grp;
+	struct dt_list link;		/* grp->queue_list */
+	struct dt_list fifo;		/* items by arrival */
+	struct dt_list urgent;		/* items inserted at the head */
+	struct dt_tree sorted;		/* items by sector */
+	struct dt_list waiters;		/* struct dt_waiter.link */
+	u64 next_sector;		/* where its last item ended */
+	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item; 0: unknown */
+	struct dt_think think;
+	u64 seek_mean;			/* sectors, between items */
+	bool sync;
+};
+
+enum dt_item_state {
+	DT_ITEM_FREE,
+	DT_ITEM_QUEUED,
+	DT_ITEM_DISPATCHED,
+	DT_ITEM_DONE,
+};
+
+/* One request. The caller embeds it; all fields are the core's. */
+struct dt_item {
+	struct dt_node node;		/* queue->sorted; key: first sector */
+	struct dt_list fifo;		/* queue->fifo or queue->urgent */
+	struct dt_list all;		/* dev->all or dev->express */
+	struct dt_queue *queue;
+	u64 insert_ns;
+	u64 dispatch_ns;
+	u64 vbusy;			/* dev->vbusy at dispatch */
+	u64 idle_clock_ns;		/* dev->idle_clock_ns at insertion */
+	u64 estimate_ns;		/* what was charged at dispatch */
+	u32 sectors;
+	u8 state;			/* enum dt_item_state */
+	u8 dir;				/* enum dt_dir */
+	bool express;
+	bool urgent;
+};
+
+/* A process that waits for a request; lives on its stack. */
+struct dt_waiter {
+	struct dt_list link;
+	struct dt_queue *queue;
+	u64 since_ns;
+	bool granted;
+};
+
+/* What the operator may set; times of 0 mean what the comment says. */
+struct dt_tunables {
+	u64 slice_ns;	/* 0: automatic */
+	u64 idle_ns;	/* longest anticipation; 0: never */
+	u32 depth;	/* 0: what the device takes */
+	u8 order;	/* enum dt_order */
+	bool strict;	/* exact shares before throughput */
+};
+
+/* Counters that must balance; see check.c. */
+struct dt_counts {
+	u64 inserted;
+	u64 removed;	/* merged away or freed before dispatch */
+	u64 dispatched;
+	u64 completed;
+	u64 requeued;
+	u64 empty;	/* dispatch found nothing though has_work said so */
+	u64 raced;	/* dispatch found nothing: another was faster */
+	u64 clamped;	/* time stamps that ran backwards */
+	u64 faults;
+};
+
+struct dt_dev {
+	struct dt_group *root;
+	struct dt_tunables tun;
+	struct dt_list groups;		/* all, parents before children */
+	struct dt_list active;		/* groups that hold or want requests */
+	u32 nr_active;
+	struct dt_list all;		/* queued items by arrival */
+	struct dt_list express;		/* queued items that go at once */
+
+	/* accounting: account.c */
+	u64 clock_ns;			/* time of the last event */
+	u64 vbusy;			/* integral of dt / N, 2^-16 ns */
+	u64 busy_ns;			/* time with N > 0 */
+	u64 charged_ns;			/* sum of all charges */
+	u64 excess_ns;			/* cut off charges that were too long */
+	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item */
+	u64 service_ns;			/* mean dispatch to completion */
+
+	/* selection: select.c */
+	u32 nr_queued;
+	u32 nr_inflight;
+	u32 depth_hw;			/* what the device takes at once */
+	bool rotational;
+	bool holding;			/* idle for turn_grp's or turn_queue's next */
+	bool work;			/* has_work; written under the lock */
+	struct dt_group *turn_grp;	/* whose turn it is, or NULL */
+	struct dt_queue *turn_queue;	/* whose turn within it, or NULL */
+	u64 turn_used_ns;		/* disk time used in this turn */
+	u64 hold_until_ns;
+	u64 hold_idle_ns;		/* idle time not yet charged */
+	u64 idle_clock_ns;		/* total time held idle */
+	u64 last_sector;		/* end of the last dispatched item */
+	u64 last_dispatch_ns;
+	u64 class_dispatch_ns[DT_NR_CLASSES]; /* last dispatch of a better one */
+	struct dt_queue *last_queue;	/* dispatched from last; only compared */
+
+	/* requests: gate.c */
+	u32 tags;			/* how many requests exist */
+	u32 nr_waiting;			/* waiters not yet granted */
+	u32 nr_granted;			/* granted, not yet turned into a request */
+
+	/* health.c */
+	u8 fault;			/* enum dt_fault */
+	struct dt_counts counts;
+};
+
+/* entity.c: the tree of groups and queues */
+void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
+		   struct dt_group *parent, u32 weight, enum dt_class class);
+/* Nothing may be queued, in flight or waiting, nor any child or queue left. */
+void dt_group_exit(struct dt_group *grp);
+void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
+		   u32 weight, enum dt_class class, u64 now);
+void dt_queue_exit(struct dt_queue *queue);
+bool dt_group_busy(const struct dt_group *grp);
+bool dt_queue_busy(const struct dt_queue *queue);
+void dt_entity_set_weight(struct dt_entity *ent, u32 weight);
+void dt_entity_set_class(struct dt_entity *ent, enum dt_class class, u64 now);
+
+/* queue.c, select.c: the life of an item */
+void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
+		 u32 tags, bool rotational, u64 now);
+/* The limits of the device or of its requests have changed. */
+void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now);
+void dt_dev_tune(struct dt_dev *dev, const struct dt_tunables *tun, u64 now);
+
+enum dt_insert_flags {
+	DT_INSERT_HEAD = 1,	/* first inside its group */
+	DT_INSERT_EXPRESS = 2,	/* holds up others: goes at once, as debt */
+};
+
+void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
+	       struct dt_item *item, enum dt_dir dir, u64 sector, u32 sectors,
+	       unsigned int flags, u64 now);
+/* A queued item that has been merged into another, or is freed undispatched. */
+void dt_remove(struct dt_dev *dev, struct dt_item *item, u64 now);
+/* A queued item that a merge has made longer; at the front if sector is less. */
+void dt_grow(struct dt_dev *dev, struct dt_item *item, u64 sector, u32 sectors);
+/* The queued item of this queue that begins at @sector, or NULL. */
+struct dt_item *dt_queue_find(struct dt_queue *queue, u64 sector);
+struct dt_item *dt_item_next(struct dt_item *item);
+struct dt_item *dt_item_prev(struct dt_item *item);
+/* The next item for the device, or NULL; O(log n). */
+struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now);
+/* A dispatched item that is done; any other is left alone. Returns the charge. */
+u64 dt_complete(struct dt_dev *dev, struct dt_item *item, u64 now);
+/* A dispatched item that the device gave back: it will be inserted again. */
+void dt_requeue(struct dt_dev *dev, struct dt_item *item, u64 now);
+/* Time has passed: to be called at the time that dt_wake_at() gave. */
+void dt_tick(struct dt_dev *dev, u64 now);
+/* When to call dt_tick(), or 0 for never. */
+u64 dt_wake_at(const struct dt_dev *dev);
+/* Lockless: whether dt_dispatch() would return an item. */
+static inline bool dt_has_work(const struct dt_dev *dev)
+{
+	return READ_ONCE(dev->work);
+}
+
+/* gate.c: who gets the next free request */
+/* A request is free: may @queue have it at once? Grants it if so. */
+bool dt_gate_enter(struct dt_dev *dev, struct dt_queue *queue);
+void dt_gate_wait(struct dt_dev *dev, struct dt_waiter *waiter,
+		  struct dt_queue *queue, u64 now);
+void dt_gate_cancel(struct dt_dev *dev, struct dt_waiter *waiter, u64 now);
+/*
+ * The waiter to get the next free request, no longer waiting; or NULL if there
+ * is none, or if it has its part and the device enough to do.
+ */
+struct dt_waiter *dt_gate_grant(struct dt_dev *dev, u64 now);
+/* A request granted to @queue now exists (was queued), or was given up. */
+void dt_gate_settle(struct dt_dev *dev, struct dt_queue *queue);
+
+/* health.c */
+void dt_fail(struct dt_dev *dev, enum dt_fault fault, u64 now);
+void dt_rearm(struct dt_dev *dev, u64 now);
+/* Look for requests that wait past the limit; every second or so. */
+void dt_watch(struct dt_dev *dev, u64 now);
+const char *dt_fault_name(enum dt_fault fault);
+
+/* check.c: 0, or the number of the first invariant that does not hold. */
+int dt_check(struct dt_dev *dev);
+const char *dt_invariant(int number);
+
+/* dump.c: the whole state as text, a line a call. */
+void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
+	     void *arg);
+
+#endif /* DISKTIME_CORE_H */

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The whole state as text, for debugfs and for a failed test: one line for the
+ * device, one a group, one a queue. Numbers are in the units of their names.
+ */
+#include "entity.h"
+#include "select.h"
+
+#define LINE_MAX	320
+
+struct text {
+	char buf[LINE_MAX];
+	u32 len;
+};
+
+static void put_str(struct text *text, const char *str)
+{
+	while (*str && text->len < LINE_MAX - 1)
+		text->buf[text->len++] = *str++;
+	text->buf[text->len] = '\0';
+}
+
+static void put_num(struct text *text, const char *name, u64 value)
+{
+	char digits[21];
+	int at = sizeof(digits) - 1;
+
+	digits[at] = '\0';
+	do {
+		digits[--at] = '0' + (char)(value - dt_div(value, 10) * 10);
+		value = dt_div(value, 10);
+	} while (value);
+	put_str(text, name);
+	put_str(text, &digits[at]);
+}
+
+static void put_signed(struct text *text, const char *name, s64 value)
+{
+	put_str(text, name);
+	if (value < 0)
+		put_str(text, "-");
+	put_num(text, "", value < 0 ? -(u64)value : (u64)value);
+}
+
+static const char *const class_names[DT_NR_CLASSES] = {
+	[DT_RT] = "rt",
+	[DT_BE] = "be",
+	[DT_WRITEBACK] = "writeback",
+	[DT_IDLE] = "idle",
+};
+
+static void put_entity(struct text *text, const struct dt_entity *ent)
+{
+	put_str(text, " class=");
+	put_str(text, class_names[ent->class]);
+	put_num(text, " weight=", ent->weight);
+	/* How far ahead of its level's virtual time, as its disk time. */
+	if (ent->parent)
+		put_signed(text, " ahead_ns=",
+			   ((s64)(ent->vdisktime -
+				  dt_level_of(ent)->ready.vtime[ent->class]) >>
+			    DT_VSHIFT) * (s64)ent->weight);
+	put_num(text, " queued=", ent->nr_queued);
+	put_num(text, " inflight=", ent->nr_inflight);
+	put_num(text, " waiting=", ent->nr_waiting);
+	put_num(text, " granted=", ent->nr_granted);
+}
+
+static void dump_dev(const struct dt_dev *dev, struct text *text)
+{
+	put_num(text, "device clock_ns=", dev->clock_ns);
+	put_num(text, " busy_ns=", dev->busy_ns);
+	put_num(text, " charged_ns=", dev->charged_ns);
+	put_num(text, " idle_ns=", dev->idle_clock_ns);
+	put_num(text, " queued=", dev->nr_queued);
+	put_num(text, " inflight=", dev->nr_inflight);
+	put_num(text, " depth=", dt_dev_depth(dev));
+	put_num(text, " tags=", dev->tags);
+	put_num(text, " service_ns=", dev->service_ns);
+	put_num(text, " work=", dev->work);
+	put_num(text, " holding=", dev->holding);
+	put_num(text, " fault=", dev->fault);
+}
+
+static void dump_counts(const struct dt_dev *dev, struct text *text)
+{
+	const struct dt_counts *counts = &dev->counts;
+
+	put_num(text, "counts inserted=", counts->inserted);
+	put_num(text, " removed=", counts->removed);
+	put_num(text, " dispatched=", counts->dispatched);
+	put_num(text, " completed=", counts->completed);
+	put_num(text, " requeued=", counts->requeued);
+	put_num(text, " empty=", counts->empty);
+	put_num(text, " raced=", counts->raced);
+	put_num(text, " clamped=", counts->clamped);
+	put_num(text, " faults=", counts->faults);
+}
+
+void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
+	     void *arg)
+{
+	const struct dt_list *pos, *each;
+	struct text text = { .len = 0 };
+	u64 number = 0;
+
+	dump_dev(dev, &text);
+	line(arg, text.buf);
+	text.len = 0;
+	dump_counts(dev, &text);
+	line(arg, text.buf);
+	for (pos = dev->groups.next; pos != &dev->groups; pos = pos->next) {
+		const struct dt_group *grp =
+			DT_CONTAINER(pos, struct dt_group, link);
+
+		text.len = 0;
+		put_num(&text, "group ", number++);
+		put_entity(&text, &grp->ent);
+		put_num(&text, " time_ns=", grp->stats.time_ns[DT_READ] +
+					    grp->stats.time_ns[DT_WRITE]);
+		put_num(&text, " think_ns=", grp->think.mean_ns);
+		if (dev->turn_grp == grp)
+			put_num(&text, " turn_used_ns=", dev->turn_used_ns);
+		line(arg, text.buf);
+		for (each = grp->queue_list.next; each != &grp->queue_list;
+		     each = each->next) {
+			const struct dt_queue *queue =
+				DT_CONTAINER(each, struct dt_queue, link);
+
+			text.len = 0;
+			put_str(&text, queue->sync ? "  queue sync" :
+						     "  queue async");
+			put_entity(&text, &queue->ent);
+			put_num(&text, " cost_ns=", queue->cost_ns[DT_READ]);
+			put_num(&text, "/", queue->cost_ns[DT_WRITE]);
+			put_num(&text, " think_ns=", queue->think.mean_ns);
+			put_num(&text, " seek=", queue->seek_mean);
+			line(arg, text.buf);
+		}
+	}
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Entities: the tree in which disk time is divided.
+ *
+ *	root group
+ *	 |- leaf ------- queues of the root's own processes
+ *	 |- group A
+ *	 |   |- leaf --- queues
+ *	 |   `- group A1 ...
+ *	 `- group B ...
+ *
+ * Every entity competes with its siblings only; what it gets, its children
+ * divide in the same way. A charge therefore walks from a queue to the root
+ * and moves one node a level: O(depth * log n). The alternative, flattening
+ * the tree into one line of effective weights, makes a charge O(log n) but any
+ * change of who is active O(n), and shares drift while the weights are stale.
+ *
+ * An entity is active while anything below it is queued, granted or waits at
+ * the gate. One that becomes active is placed:
+ *
+ *	vdisktime = max(vdisktime, v - credit), at most v + lead
+ *
+ * so that idling for a moment loses nothing and sleeping for an hour earns
+ * one credit, no more. What is in flight does not make an entity active: a
+ * light process that always has one request in the device would otherwise hold
+ * its level's virtual time back for ever, and whoever came next would be
+ * placed beside it and shut out everybody else until it had caught up.
+ */
+#include "entity.h"
+#include "select.h"
+
+/*
+ * The credit of a sleeper, as disk time. Two turns of a rotating disk, and
+ * enough on any device for the difference that a burst of completions makes.
+ */
+#define CREDIT_NS		(20 * DT_NSEC_PER_MSEC)
+
+void dt_entity_init(struct dt_entity *ent, enum dt_kind kind,
+		    struct dt_entity *parent, struct dt_level *level,
+		    u32 weight, enum dt_class class)
+{
+	*ent = (struct dt_entity) {
+		.parent = parent,
+		.level = level,
+		.weight = weight,
+		.class = class,
+		.kind = kind,
+	};
+	/* A newcomer has earned no credit. Zero may be anywhere: times wrap. */
+	if (parent)
+		ent->vdisktime = parent->level->ready.vtime[class];
+	if (level)
+		dt_level_init(level);
+}
+
+void dt_level_init(struct dt_level *level)
+{
+	int class;
+
+	dt_line_init(&level->ready);
+	dt_line_init(&level->gate);
+	for (class = 0; class < DT_NR_CLASSES; class++)
+		level->active_weight[class] = 0;
+}
+
+void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
+		   struct dt_group *parent, u32 weight, enum dt_class class)
+{
+	dt_entity_init(&grp->ent, DT_KIND_GROUP, parent ? &parent->ent : NULL,
+		       &grp->children, weight, class);
+	dt_entity_init(&grp->leaf, DT_KIND_LEAF, &grp->ent, &grp->queues,
+		       DT_WEIGHT_DEFAULT, DT_BE);
+	grp->dev = dev;
+	grp->think = (struct dt_think) { 0 };
+	grp->last_dispatch_ns = dev->clock_ns;
+	grp->nr_children = 0;
+	grp->nr_queues = 0;
+	grp->stats = (struct dt_stats) { 0 };
+	dt_list_init(&grp->queue_list);
+	dt_list_init(&grp->active);
+	dt_list_add_tail(&dev->groups, &grp->link);
+	if (parent)
+		parent->nr_children++;
+}
+
+bool dt_group_busy(const struct dt_group *grp)
+{
+	return dt_entity_busy(&grp->ent);
+}
+
+bool dt_queue_busy(const struct dt_queue *queue)
+{
+	return dt_entity_busy(&queue->ent);
+}
+
+/* After a change of its counts: does the entity's weight count at its level? */
+static void note_busy(struct dt_entity *ent, bool was_busy)
+{
+	u64 *weight = &dt_level_of(ent)->active_weight[ent->class];
+	bool busy = dt_entity_busy(ent);
+	struct dt_group *grp;
+
+	if (busy == was_busy)
+		return;
+	*weight += busy ? ent->weight : -(u64)ent->weight;
+	if (ent->kind != DT_KIND_LEAF)
+		return;
+	grp = dt_leaf_group(ent);
+	if (busy) {
+		dt_list_add_tail(&grp->dev->active, &grp->active);
+		grp->dev->nr_active++;
+	} else {
+		dt_list_del(&grp->active);
+		grp->dev->nr_active--;
+	}
+}
+
+/* The counters go to the parent, so that no disk time drops out of sight. */
+static void inherit_stats(struct dt_group *parent, const struct dt_group *grp)
+{
+	const struct dt_stats *from = &grp->stats;
+	struct dt_stats *to = &parent->stats;
+	int i;
+
+	for (i = 0; i < DT_NR_DIRS; i++) {
+		to->time_ns[i] += from->time_ns[i];
+		to->sectors[i] += from->sectors[i];
+		to->ios[i] += from->ios[i];
+	}
+	for (i = 0; i < DT_NR_CAUSES; i++)
+		to->wait_ns[i] += from->wait_ns[i];
+	to->wait_max_ns = dt_max(to->wait_max_ns, from->wait_max_ns);
+	to->idle_ns += from->idle_ns;
+	to->dequeues += from->dequeues;
+	to->slices += from->slices;
+	to->express += from->express;
+}
+
+void dt_group_exit(struct dt_group *grp)
+{
+	struct dt_dev *dev = grp->dev;
+	struct dt_group *parent;
+
+	dt_forget_group(dev, grp);
+	if (grp->ent.parent) {
+		parent = DT_CONTAINER(grp->ent.parent, struct dt_group, ent);
+		inherit_stats(parent, grp);
+		parent->nr_children--;
+	}
+	dt_list_del(&grp->link);
+}
+
+void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
+		   u32 weight, enum dt_class class, u64 now)
+{
+	dt_entity_init(&queue->ent, DT_KIND_QUEUE, &grp->leaf, NULL, weight,
+		       class);
+	queue->grp = grp;
+	dt_list_init(&queue->fifo);
+	dt_list_init(&queue->urgent);
+	dt_list_init(&queue->waiters);
+	dt_tree_init(&queue->sorted);
+	queue->next_sector = 0;
+	queue->cost_ns[DT_READ] = 0;
+	queue->cost_ns[DT_WRITE] = 0;
+	queue->think = (struct dt_think) { .last_end_ns = now };
+	queue->seek_mean = 0;
+	queue->sync = sync;
+	dt_list_add_tail(&grp->queue_list, &queue->link);
+	grp->nr_queues++;
+}
+
+void dt_queue_exit(struct dt_queue *queue)
+{
+	struct dt_group *grp = queue->grp;
+
+	dt_forget_queue(grp->dev, queue);
+	dt_list_del(&queue->link);
+	grp->nr_queues--;
+}
+
+enum dt_class dt_path_class(const struct dt_entity *ent)
+{
+	enum dt_class class = DT_RT;
+
+	for (; ent->parent; ent = ent->parent)
+		class = dt_max(class, (enum dt_class)ent->class);
+	return class;
+}
+
+void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
+{
+	u64 v = dt_level_of(ent)->ready.vtime[ent->class];
+	u64 credit = dt_max(CREDIT_NS, dev->tun.slice_ns);
+	u64 low = v - dt_virtual(credit, ent->weight);
+	u64 high = v + dt_virtual(DT_LEAD_MAX_NS, ent->weight);
+
+	if (dt_before(ent->vdisktime, low))
+		ent->vdisktime = low;
+	else if (dt_before(high, ent->vdisktime))
+		ent->vdisktime = high;
+}
+
+static bool entity_active(const struct dt_entity *ent)
+{
+	return ent->nr_queued || ent->nr_granted || ent->nr_waiting;
+}
+
+/*
+ * Where the entity would stand if all the requests it already holds had been
+ * served: the gate hands out requests in the order in which the device will
+ * want them, not in the order in which it wants them now.
+ */
+static u64 gate_key(const struct dt_dev *dev, const struct dt_entity *ent)
+{
+	u64 cost = dev->cost_ns[DT_READ];
+	u64 held = ent->nr_queued + ent->nr_granted;
+
+	cost = dt_max(cost, dev->cost_ns[DT_WRITE]);
+	return ent->vdisktime + dt_virtual(held * dt_max(cost, 1), ent->weight);
+}
+
+static void gate_move(struct dt_dev *dev, struct dt_entity *ent)
+{
+	if (ent->gate.on)
+		dt_line_move(&dt_level_of(ent)->gate, &ent->gate, ent->class,
+			     gate_key(dev, ent));
+}
+
+void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now)
+{
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		bool was_busy = dt_entity_busy(ent);
+
+		if (!entity_active(ent))
+			dt_entity_place(dev, ent);
+		if (!ent->nr_queued++)
+			dt_line_add(&dt_level_of(ent)->ready, &ent->ready,
+				    ent->class, ent->vdisktime, now);
+		gate_move(dev, ent);
+		note_busy(ent, was_busy);
+	}
+	ent->nr_queued++;
+	dev->nr_queued++;
+}
+
+void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue)
+{
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		bool was_busy = dt_entity_busy(ent);
+
+		if (!--ent->nr_queued)
+			dt_line_del(&dt_level_of(ent)->ready, &ent->ready,
+				    ent->class);
+		gate_move(dev, ent);
+		note_busy(ent, was_busy);
+	}
+	ent->nr_queued--;
+	dev->nr_queued--;
+}
+
+static void charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
+{
+	u64 amount = time_ns < 0 ? -(u64)time_ns : (u64)time_ns;
+	u64 v = dt_virtual(dt_min(amount, DT_CHARGE_MAX_NS), ent->weight);
+
+	ent->vdisktime += time_ns < 0 ? -v : v;
+	if (ent->ready.on)
+		dt_line_move(&dt_level_of(ent)->ready, &ent->ready, ent->class,
+			     ent->vdisktime);
+	gate_move(dev, ent);
+}
+
+void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
+{
+	for (; ent->parent; ent = ent->parent)
+		charge(dev, ent, time_ns);
+}
+
+void dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
+			u64 cost_ns, u64 now)
+{
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		struct dt_line *line = &dt_level_of(ent)->ready;
+		bool was_busy = dt_entity_busy(ent);
+
+		dt_line_served(line, ent->class, cost_ns, now);
+		ent->nr_inflight++;
+		if (!--ent->nr_queued)
+			dt_line_del(line, &ent->ready, ent->class);
+		charge(dev, ent, cost_ns);
+		note_busy(ent, was_busy);
+	}
+	ent->nr_queued--;
+	ent->nr_inflight++;
+	dev->nr_queued--;
+	dev->nr_inflight++;
+}
+
+void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns)
+{
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		bool was_busy = dt_entity_busy(ent);
+
+		ent->nr_inflight--;
+		charge(dev, ent, more_ns);
+		note_busy(ent, was_busy);
+	}
+	ent->nr_inflight--;
+	dev->nr_inflight--;
+}
+
+void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)
+{
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		bool was_busy = dt_entity_busy(ent);
+
+		if (!entity_active(ent))
+			dt_entity_place(dev, ent);
+		if (!ent->nr_waiting++)
+			dt_line_add(&dt_level_of(ent)->gate, &ent->gate,
+				    ent->class, gate_key(dev, ent), now);
+		note_busy(ent, was_busy);
+	}
+	ent->nr_waiting++;
+	dev->nr_waiting++;
+}
+
+void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted)
+{
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		bool was_busy = dt_entity_busy(ent);
+
+		ent->nr_granted += granted;
+		if (!--ent->nr_waiting)
+			dt_line_del(&dt_level_of(ent)->gate, &ent->gate,
+				    ent->class);
+		gate_move(dev, ent);
+		note_busy(ent, was_busy);
+	}
+	ent->nr_granted += granted;
+	ent->nr_waiting--;
+	dev->nr_granted += granted;
+	dev->nr_waiting--;
+}
+
+void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue)
+{
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		bool was_busy = dt_entity_busy(ent);
+
+		if (!entity_active(ent))
+			dt_entity_place(dev, ent);
+		ent->nr_granted++;
+		note_busy(ent, was_busy);
+	}
+	ent->nr_granted++;
+	dev->nr_granted++;
+}
+
+void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue)
+{
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		bool was_busy = dt_entity_busy(ent);
+
+		ent->nr_granted--;
+		gate_move(dev, ent);
+		note_busy(ent, was_busy);
+	}
+	ent->nr_granted--;
+	dev->nr_granted--;
+}
+
+/*
+ * What an entity owes or is owed is disk time, and stays what it was: its
+ * distance from its level's virtual time grows as its weight shrinks. Otherwise
+ * a group raised from weight 1 to 10000 would first wait out what one request
+ * weighed before, 40 s beside a group of weight 10000.
+ */
+static void reweigh(struct dt_level *level, struct dt_entity *ent, u32 weight)
+{
+	u64 v = level->ready.vtime[ent->class];
+	bool behind = dt_before(ent->vdisktime, v);
+	u64 lag = behind ? v - ent->vdisktime : ent->vdisktime - v;
+	u64 change;
+
+	lag = dt_min(lag, dt_virtual(DT_LEAD_MAX_NS, ent->weight));
+	lag = dt_div(lag, weight) * ent->weight +
+	      dt_div((lag - dt_div(lag, weight) * weight) * ent->weight, weight);
+	change = (behind ? v - lag : v + lag) - ent->vdisktime;
+	ent->vdisktime += change;
+	if (ent->ready.on)
+		dt_line_move(&level->ready, &ent->ready, ent->class,
+			     ent->vdisktime);
+	if (ent->gate.on)
+		dt_line_move(&level->gate, &ent->gate, ent->class,
+			     ent->gate.node.key + change);
+}
+
+void dt_entity_set_weight(struct dt_entity *ent, u32 weight)
+{
+	struct dt_level *level = dt_level_of(ent);
+
+	if (level) {
+		if (dt_entity_busy(ent))
+			level->active_weight[ent->class] +=
+				(u64)weight - ent->weight;
+		reweigh(level, ent, weight);
+	}
+	ent->weight = weight;
+}
+
+void dt_entity_set_class(struct dt_entity *ent, enum dt_class class, u64 now)
+{
+	struct dt_level *level = dt_level_of(ent);
+	bool ready = ent->ready.on, gate = ent->gate.on;
+	u64 lag, ahead;
+
+	if (ent->class == class)
+		return;
+	if (!level) {
+		ent->class = class;
+		return;
+	}
+	if (ready)
+		dt_line_del(&level->ready, &ent->ready, ent->class);
+	if (gate)
+		dt_line_del(&level->gate, &ent->gate, ent->class);
+	lag = ent->vdisktime - level->ready.vtime[ent->class];
+	if (dt_entity_busy(ent)) {
+		level->active_weight[ent->class] -= ent->weight;
+		level->active_weight[class] += ent->weight;
+	}
+	ahead = ent->gate.node.key - ent->vdisktime;
+	ent->class = class;
+	/* It keeps its distance from the others, now from other ones. */
+	ent->vdisktime = level->ready.vtime[class] + lag;
+	if (ready)
+		dt_line_add(&level->ready, &ent->ready, class, ent->vdisktime,
+			    now);
+	if (gate)
+		dt_line_add(&level->gate, &ent->gate, class,
+			    ent->vdisktime + ahead, now);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* The tree of entities: queues below leaves below groups. See entity.c. */
+#ifndef DISKTIME_ENTITY_H
+#define DISKTIME_ENTITY_H
+
+#include "line.h"
+
+/* The level in which an entity competes, or NULL for the root group. */
+static inline struct dt_level *dt_level_of(const struct dt_entity *ent)
+{
+	return ent->parent ? ent->parent->level : NULL;
+}
+
+static inline struct dt_queue *dt_entity_queue(struct dt_entity *ent)
+{
+	return DT_CONTAINER(ent, struct dt_queue, ent);
+}
+
+static inline struct dt_group *dt_leaf_group(struct dt_entity *leaf)
+{
+	return DT_CONTAINER(leaf, struct dt_group, leaf);
+}
+
+/* Does it hold or want any request? */
+static inline bool dt_entity_busy(const struct dt_entity *ent)
+{
+	return ent->nr_queued || ent->nr_inflight || ent->nr_waiting ||
+	       ent->nr_granted;
+}
+
+void dt_level_init(struct dt_level *level);
+void dt_entity_init(struct dt_entity *ent, enum dt_kind kind,
+		    struct dt_entity *parent, struct dt_level *level,
+		    u32 weight, enum dt_class class);
+/* One item more or less is queued below @queue. */
+void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now);
+void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue);
+/* The first item of @queue goes to the device, charged @cost_ns for now. */
+void dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
+			u64 cost_ns, u64 now);
+/* One of its items came back, and its charge is to be put right. */
+void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns);
+/* One waiter, or one granted request, more or less below @queue. */
+void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now);
+void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted);
+void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue);
+void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue);
+/* Place an entity that becomes active by its level's virtual time. */
+void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent);
+/* Add to the charge of everybody from @ent to the root; may be negative. */
+void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns);
+/* The worst class on the way from @ent to the root. */
+enum dt_class dt_path_class(const struct dt_entity *ent);
+
+#endif /* DISKTIME_ENTITY_H */

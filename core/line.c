@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Lines: who among the children of one entity is served next.
+ *
+ * Model. Start-time fair queueing, extended to several requests in flight
+ * (SFQ(D)). Every entity carries a virtual time: the disk time that it was
+ * charged, divided by its weight. The entity with the least is served, and its
+ * virtual time then grows by the charge. The level's own virtual time v is the
+ * virtual time that the entity served last had *before* it was charged - its
+ * start tag. While two entities stay in line, the disk times they receive,
+ * divided by their weights, differ by no more than one request of each (plus
+ * what is in flight), whatever the device's speed does.
+ *
+ * Why v is a start tag. The minimum over those in line would jump ahead by a
+ * whole request of a light-weight entity whenever that one is alone in line
+ * for an instant; an entity that issues again just then would be placed behind
+ * where it stood, and lose what it was owed. For the same reason v stands still
+ * while an entity is served without having been picked, in its turn or ahead of
+ * its turn: v is where the turn began, not how far it has got.
+ *
+ * Classes. One tree a class; a better class is served first. To starve nobody
+ * a lower class that has waited accumulates a debt: 1/DIV of the disk time
+ * that the next better class present receives, served as soon as it is
+ * positive, and in any case one request once CAP has passed since the last.
+ *
+ *		DIV	CAP	why
+ *   BE		48	500 ms	with RT backlogged RT keeps 97.9 %
+ *   writeback	8	100 ms	readers first, yet a flusher always moves
+ *   IDLE	48	1 s	48 parts of 49 for BE; 1 s is what the field
+ *				calls a stall, and on a device of 2000
+ *				requests a second one request a second is
+ *				2.4 % of BE's floor
+ *
+ * All operations are O(log n) in the entities of one level.
+ */
+#include "line.h"
+
+static const struct {
+	u32 div;
+	u64 cap_ns;
+} floors[DT_NR_CLASSES] = {
+	[DT_RT]		= { 1, 0 },
+	[DT_BE]		= { 48, 500 * DT_NSEC_PER_MSEC },
+	[DT_WRITEBACK]	= { 8, 100 * DT_NSEC_PER_MSEC },
+	[DT_IDLE]	= { 48, 1000 * DT_NSEC_PER_MSEC },
+};
+
+void dt_line_init(struct dt_line *line)
+{
+	int class;
+
+	for (class = 0; class < DT_NR_CLASSES; class++) {
+		dt_tree_init(&line->trees[class]);
+		line->vtime[class] = 0;
+		line->floors[class].owed_ns = 0;
+		line->floors[class].since_ns = 0;
+	}
+	line->nr = 0;
+}
+
+void dt_line_add(struct dt_line *line, struct dt_spot *spot,
+		 enum dt_class class, u64 key, u64 now)
+{
+	struct dt_floor *floor = &line->floors[class];
+
+	if (!line->trees[class].nr) {
+		/*
+		 * What was owed while nobody stood here lapses; what the class
+		 * has had in advance does not, or a lone process that waits
+		 * for each of its requests would be served every time.
+		 */
+		floor->owed_ns = dt_min(floor->owed_ns, 0);
+		floor->since_ns = now;
+	}
+	dt_tree_add(&line->trees[class], &spot->node, key);
+	spot->on = true;
+	line->nr++;
+}
+
+void dt_line_del(struct dt_line *line, struct dt_spot *spot,
+		 enum dt_class class)
+{
+	if (unlikely(!spot->on))
+		return;
+	dt_tree_del(&line->trees[class], &spot->node);
+	spot->on = false;
+	line->nr--;
+}
+
+void dt_line_move(struct dt_line *line, struct dt_spot *spot,
+		  enum dt_class class, u64 key)
+{
+	dt_tree_move(&line->trees[class], &spot->node, key);
+}
+
+enum dt_class dt_line_best(const struct dt_line *line)
+{
+	int class = 0;
+
+	while (class < DT_NR_CLASSES && !line->trees[class].nr)
+		class++;
+	return class;
+}
+
+static bool floor_due(const struct dt_line *line, int class, u64 now)
+{
+	const struct dt_floor *floor = &line->floors[class];
+
+	return line->trees[class].nr &&
+	       (floor->owed_ns > 0 ||
+		!dt_before(now, floor->since_ns + floors[class].cap_ns));
+}
+
+struct dt_spot *dt_line_pick(struct dt_line *line, u64 now)
+{
+	int best = dt_line_best(line), class;
+
+	if (best == DT_NR_CLASSES)
+		return NULL;
+	for (class = DT_NR_CLASSES - 1; class > best; class--)
+		if (floor_due(line, class, now))
+			break;
+	return DT_CONTAINER(line->trees[class].first, struct dt_spot, node);
+}
+
+void dt_line_started(struct dt_line *line, enum dt_class class, u64 key)
+{
+	line->vtime[class] = dt_later(line->vtime[class], key);
+}
+
+void dt_line_served(struct dt_line *line, enum dt_class class, u64 cost_ns,
+		    u64 now)
+{
+	int better, lower;
+
+	line->floors[class].since_ns = now;
+
+	for (better = 0; better < (int)class; better++)
+		if (line->trees[better].nr)
+			break;
+	if (better < (int)class)
+		line->floors[class].owed_ns -= cost_ns;
+	else
+		line->floors[class].owed_ns = 0;
+
+	for (lower = class + 1; lower < DT_NR_CLASSES; lower++) {
+		if (line->trees[lower].nr) {
+			line->floors[lower].owed_ns +=
+				dt_div(cost_ns, floors[lower].div);
+			break;
+		}
+	}
+}

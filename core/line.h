@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Lines: one level's entities, by class and by virtual time. See line.c. */
+#ifndef DISKTIME_LINE_H
+#define DISKTIME_LINE_H
+
+#include "disktime.h"
+
+/*
+ * Virtual time is disk time divided by weight, in units of 2^-16 ns at weight
+ * 1: a group of weight 1 that has a device to itself advances by 6.6e13 a
+ * second, one of weight 10000 by 6.6e9, where one microsecond still counts
+ * 6553 units. Compares are wrap-safe for distances below 2^63, that is 39
+ * hours of disk time at weight 1; DT_LEAD_MAX_NS keeps the distance of any
+ * active entity from its level's virtual time far below that.
+ */
+#define DT_VSHIFT		16
+
+/* No single charge counts for more: a suspended or failing device is not work. */
+#define DT_CHARGE_MAX_NS	(10 * DT_NSEC_PER_SEC)
+
+/* No entity starts further ahead of its level than this disk time. */
+#define DT_LEAD_MAX_NS		(60 * DT_NSEC_PER_SEC)
+
+/* Disk time, divided by weight, as virtual time. */
+static inline u64 dt_virtual(u64 time_ns, u32 weight)
+{
+	return dt_div(time_ns << DT_VSHIFT, weight);
+}
+
+void dt_line_init(struct dt_line *line);
+void dt_line_add(struct dt_line *line, struct dt_spot *spot,
+		 enum dt_class class, u64 key, u64 now);
+void dt_line_del(struct dt_line *line, struct dt_spot *spot,
+		 enum dt_class class);
+void dt_line_move(struct dt_line *line, struct dt_spot *spot,
+		  enum dt_class class, u64 key);
+/* The spot to be served next, or NULL. */
+struct dt_spot *dt_line_pick(struct dt_line *line, u64 now);
+/* One of @class that stands at @key begins to be served. */
+void dt_line_started(struct dt_line *line, enum dt_class class, u64 key);
+/* One of @class got @cost_ns: keeps the floors. */
+void dt_line_served(struct dt_line *line, enum dt_class class, u64 cost_ns,
+		    u64 now);
+/* The best class that has anybody in the line, or DT_NR_CLASSES. */
+enum dt_class dt_line_best(const struct dt_line *line);
+
+#endif /* DISKTIME_LINE_H */

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Selection: which item goes to the device next, or whether to wait.
+ *
+ * Turns. Where switching between groups costs seeks (a rotational disk, or
+ * when the operator sets a slice), a group keeps the device until it has used
+ * a slice of disk time, and within it a process keeps its group's turn while
+ * it reads on. Elsewhere every dispatch goes to the head of the line, which is
+ * exact to the request. Turns do not affect shares: after its turn a group
+ * stands as far back in the line as it was charged.
+ *
+ * Anticipation. The group whose turn it is may have nothing queued because its
+ * process is about to issue the next request when it has seen the last one.
+ * Serving somebody else then costs this group its turn and the disk two seeks.
+ * So the device is held, if that is expected to pay:
+ *
+ *	mean think time  <  min(idle_usec, gain)
+ *
+ * where gain is what the wait saves: a seek, or where only the share is at
+ * stake (strict) whatever the operator allows. The wait is bounded by the
+ * mean and four mean deviations; one that ends without a request counts as a
+ * very long think time, so that a process which has stopped is soon no longer
+ * waited for. Idle time is charged to who was waited for.
+ *
+ * dev->work says whether a dispatch would return an item. It is derived anew
+ * after every event, under the lock, from the same state that the dispatch
+ * will see: while the device is held it is false, and stays false until the
+ * timer has ended the hold.
+ */
+#include "account.h"
+#include "entity.h"
+#include "queue.h"
+#include "select.h"
+
+/* A turn where seeks cost: ten times a seek, short beside what people notice. */
+#define SLICE_ROTATIONAL_NS	(80 * DT_NSEC_PER_MSEC)
+/* A turn where only exactness asks for it: a few requests. */
+#define SLICE_STRICT_NS		(4 * DT_NSEC_PER_MSEC)
+/* What a wait saves on a rotational disk at least: half a long seek. */
+#define SEEK_NS			(4 * DT_NSEC_PER_MSEC)
+/* Further from its last item than this, a process does not read on. */
+#define SEEKY_SECTORS		8192
+/* Below this many samples a process is given the benefit of the doubt. */
+#define THINK_SAMPLES		4
+/* Wait at least this long, or scheduling noise ends the wait for us. */
+#define HOLD_MIN_NS		(500 * DT_NSEC_PER_USEC)
+/* A group further ahead than this has its metadata wait like all else. */
+#define EXPRESS_DEBT_NS		(500 * DT_NSEC_PER_MSEC)
+
+static u64 slice_of(const struct dt_dev *dev)
+{
+	if (dev->tun.slice_ns)
+		return dev->tun.slice_ns;
+	if (dev->rotational)
+		return SLICE_ROTATIONAL_NS;
+	return dev->tun.strict ? SLICE_STRICT_NS : 0;
+}
+
+u32 dt_dev_depth(const struct dt_dev *dev)
+{
+	u32 depth = dev->tun.depth ? dev->tun.depth : dev->depth_hw;
+
+	return dt_max(dt_min(depth, dev->depth_hw), 1);
+}
+
+/* ---- think time ---- */
+
+static void think_sample(struct dt_think *think, u64 sample)
+{
+	u64 off;
+
+	if (!think->samples) {
+		think->mean_ns = sample;
+		think->dev_ns = sample / 2;
+	} else {
+		off = sample > think->mean_ns ? sample - think->mean_ns :
+						think->mean_ns - sample;
+		think->mean_ns += (s64)(sample - think->mean_ns) / 8;
+		think->dev_ns += (s64)(off - think->dev_ns) / 8;
+	}
+	if (think->samples < THINK_SAMPLES)
+		think->samples++;
+}
+
+/* The entity issues while it has nothing queued or in flight. */
+static void think_end(const struct dt_dev *dev, struct dt_think *think)
+{
+	u64 longest = dt_max(2 * dev->tun.idle_ns, DT_NSEC_PER_MSEC);
+
+	if (think->last_end_ns)
+		think_sample(think, dt_min(dev->clock_ns - think->last_end_ns,
+					   longest));
+}
+
+/* Until when it pays to wait for this entity; 0: it does not. */
+static u64 wait_until(const struct dt_dev *dev, const struct dt_think *think,
+		      u32 nr_inflight)
+{
+	u64 gain = dev->tun.idle_ns, window;
+
+	if (!dev->tun.idle_ns || !slice_of(dev))
+		return 0;
+	if (nr_inflight)
+		return dev->clock_ns + slice_of(dev);
+	if (!dev->tun.strict)
+		gain = dt_min(gain, dt_max(dev->service_ns, SEEK_NS));
+	if (think->samples < THINK_SAMPLES)
+		window = gain;
+	else if (think->mean_ns >= gain)
+		return 0;
+	else
+		window = dt_min(think->mean_ns + 4 * think->dev_ns + HOLD_MIN_NS,
+				dev->tun.idle_ns);
+	return dt_before(dev->clock_ns, think->last_end_ns + window) ?
+		think->last_end_ns + window : 0;
+}
+
+/* ---- turns ---- */
+
+/* Charge the idle time of a hold to the group that it was kept for. */
+static void settle_idle(struct dt_dev *dev)
+{
+	struct dt_group *grp = dev->turn_grp;
+	u64 idle = dev->hold_idle_ns;
+
+	dev->hold_idle_ns = 0;
+	if (!idle || !grp)
+		return;
+	grp->stats.idle_ns += idle;
+	dev->turn_used_ns += idle;
+	dt_path_charge(dev, &grp->leaf, idle);
+}
+
+static void stop_holding(struct dt_dev *dev)
+{
+	settle_idle(dev);
+	dev->holding = false;
+}
+
+static void end_turn(struct dt_dev *dev)
+{
+	stop_holding(dev);
+	dev->turn_grp = NULL;
+	dev->turn_queue = NULL;
+}
+
+static bool better_class_waits(const struct dt_entity *ent)
+{
+	for (; ent->parent; ent = ent->parent)
+		if (dt_line_best(&ent->parent->level->ready) < ent->class)
+			return true;
+	return false;
+}
+
+/*
+ * Whether the lines would pick the entity, were it queued: a process that waits
+ * for each of its requests never is when its turn ends, and would otherwise
+ * have every second turn whatever its weight.
+ */
+static bool comes_first(const struct dt_dev *dev, const struct dt_entity *ent)
+{
+	struct dt_line *line = &ent->parent->level->ready;
+	struct dt_spot *spot = dt_line_pick(line, dev->clock_ns);
+	struct dt_entity *other;
+
+	if (!spot || spot == &ent->ready)
+		return true;
+	other = DT_CONTAINER(spot, struct dt_entity, ready);
+	return other->class == ent->class &&
+	       dt_before(ent->vdisktime, other->vdisktime);
+}
+
+static bool stands_first(const struct dt_dev *dev, const struct dt_entity *ent)
+{
+	for (; ent->parent; ent = ent->parent)
+		if (!comes_first(dev, ent))
+			return false;
+	return true;
+}
+
+/* Another turn for the same group: where it stands is where its turn begins. */
+static void renew_turn(struct dt_dev *dev)
+{
+	struct dt_entity *ent = &dev->turn_grp->leaf;
+	struct dt_queue *queue = dev->turn_queue;
+
+	dev->turn_used_ns = 0;
+	dev->turn_grp->stats.slices++;
+	if (queue && !comes_first(dev, &queue->ent))
+		dev->turn_queue = NULL;
+	else if (queue)
+		ent = &queue->ent;
+	for (; ent->parent; ent = ent->parent)
+		dt_line_started(&dt_level_of(ent)->ready, ent->class,
+				ent->vdisktime);
+}
+
+static bool hold(struct dt_dev *dev, const struct dt_think *think,
+		 const struct dt_entity *ent)
+{
+	u64 until;
+
+	/* With no request free it cannot issue before others are served. */
+	if (dev->nr_waiting && !ent->nr_granted)
+		return false;
+	until = wait_until(dev, think, ent->nr_inflight);
+	if (!until)
+		return false;
+	dev->holding = true;
+	dev->hold_until_ns = until;
+	return true;
+}
+
+/*
+ * Whether the turn goes on, and if so whether the device is held for it.
+ * Called while something is queued and the device has room.
+ */
+static void review_turn(struct dt_dev *dev)
+{
+	struct dt_group *grp = dev->turn_grp;
+	struct dt_queue *queue = dev->turn_queue;
+
+	stop_holding(dev);
+	if (!grp)
+		return;
+	if (better_class_waits(&grp->leaf)) {
+		end_turn(dev);
+		return;
+	}
+	if (queue && dt_line_best(&grp->queues.ready) < queue->ent.class)
+		dev->turn_queue = queue = NULL;
+	if (dev->turn_used_ns >= slice_of(dev)) {
+		if (!stands_first(dev, &grp->leaf)) {
+			end_turn(dev);
+			return;
+		}
+		renew_turn(dev);
+		queue = dev->turn_queue;
+	}
+	if (queue) {
+		if (queue->ent.nr_queued)
+			return;
+		if (queue->sync && queue->seek_mean < SEEKY_SECTORS &&
+		    hold(dev, &queue->think, &queue->ent))
+			return;
+		dev->turn_queue = NULL;
+	}
+	if (grp->leaf.nr_queued)
+		return;
+	if (hold(dev, &grp->think, &grp->leaf))
+		return;
+	end_turn(dev);
+}
+
+/* Last in every event: derive dev->work. */
+void dt_dev_update(struct dt_dev *dev)
+{
+	bool room = dev->nr_inflight < dt_dev_depth(dev);
+	bool work = false;
+
+	if (room && dev->fault) {
+		work = !dt_list_empty(&dev->all);
+	} else if (room && dev->nr_queued) {
+		if (!dt_list_empty(&dev->express)) {
+			stop_holding(dev);
+			work = true;
+		} else {
+			if (slice_of(dev))
+				review_turn(dev);
+			work = !dev->holding;
+		}
+	} else if (dev->holding) {
+		stop_holding(dev);
+	}
+	if (dev->work != work)
+		WRITE_ONCE(dev->work, work);
+}
+
+void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
+{
+	if (dev->turn_grp != grp)
+		return;
+	end_turn(dev);
+	dt_dev_update(dev);
+}
+
+void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue)
+{
+	if (dev->turn_queue != queue)
+		return;
+	dev->turn_queue = NULL;
+	dt_dev_update(dev);
+}
+
+u64 dt_wake_at(const struct dt_dev *dev)
+{
+	return dev->holding ? dev->hold_until_ns : 0;
+}
+
+void dt_tick(struct dt_dev *dev, u64 now)
+{
+	dt_clock(dev, now);
+	if (dev->holding && !dt_before(now, dev->hold_until_ns)) {
+		/* Nobody came: remember it, and wait no longer. */
+		if (dev->turn_queue) {
+			think_sample(&dev->turn_queue->think,
+				     2 * dev->tun.idle_ns);
+			dev->turn_queue = NULL;
+		} else if (dev->turn_grp) {
+			think_sample(&dev->turn_grp->think,
+				     2 * dev->tun.idle_ns);
+		}
+		end_turn(dev);
+	}
+	dt_dev_update(dev);
+}
+
+/* ---- the life of an item ---- */
+
+static bool goes_express(const struct dt_group *grp)
+{
+	const struct dt_entity *ent = &grp->ent;
+	const struct dt_level *level = dt_level_of(ent);
+
+	return !level ||
+	       dt_before(ent->vdisktime, level->ready.vtime[ent->class] +
+			 dt_virtual(EXPRESS_DEBT_NS, ent->weight));
+}
+
+void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
+	       struct dt_item *item, enum dt_dir dir, u64 sector, u32 sectors,
+	       unsigned int flags, u64 now)
+{
+	struct dt_group *grp = queue->grp;
+
+	dt_clock(dev, now);
+	item->queue = queue;
+	item->dir = dir;
+	item->sectors = sectors;
+	item->node.key = sector;
+	item->insert_ns = dev->clock_ns;
+	item->idle_clock_ns = dev->idle_clock_ns;
+	item->state = DT_ITEM_QUEUED;
+	item->express = (flags & DT_INSERT_EXPRESS) && !dev->fault &&
+			goes_express(grp);
+
+	if (!queue->ent.nr_queued && !queue->ent.nr_inflight)
+		think_end(dev, &queue->think);
+	if (!grp->leaf.nr_queued && !grp->leaf.nr_inflight)
+		think_end(dev, &grp->think);
+
+	dt_queue_add(queue, item, flags & DT_INSERT_HEAD);
+	dt_list_add_tail(item->express ? &dev->express : &dev->all, &item->all);
+	dt_path_queued(dev, queue, dev->clock_ns);
+	dev->counts.inserted++;
+	dt_dev_update(dev);
+}
+
+void dt_remove(struct dt_dev *dev, struct dt_item *item, u64 now)
+{
+	if (item->state != DT_ITEM_QUEUED)
+		return;
+	dt_clock(dev, now);
+	dt_queue_del(item->queue, item);
+	dt_list_del(&item->all);
+	item->state = DT_ITEM_FREE;
+	dt_path_unqueued(dev, item->queue);
+	dev->counts.removed++;
+	dt_dev_update(dev);
+}
+
+static void account_wait(struct dt_dev *dev, struct dt_group *grp,
+			 struct dt_item *item, enum dt_class class)
+{
+	u64 now = dev->clock_ns;
+	u64 total = now - item->insert_ns;
+	u64 idle = dt_min(dev->idle_clock_ns - item->idle_clock_ns, total);
+	u64 rest = total - idle, others = 0, better = 0;
+	u64 *wait = grp->stats.wait_ns;
+
+	/*
+	 * Until somebody else was dispatched for the last time it waited for
+	 * its turn; from then on it was next, and the device had no room.
+	 */
+	if (dt_before(item->insert_ns, dev->last_dispatch_ns))
+		others = dt_min(dev->last_dispatch_ns - item->insert_ns, rest);
+	if (dt_before(item->insert_ns, dev->class_dispatch_ns[class]))
+		better = dt_min(dev->class_dispatch_ns[class] -
+				item->insert_ns, others);
+	wait[DT_WAIT_IDLE] += idle;
+	wait[DT_WAIT_CLASS] += better;
+	wait[DT_WAIT_SHARE] += others - better;
+	wait[DT_WAIT_DEPTH] += rest - others;
+	grp->stats.wait_max_ns = dt_max(grp->stats.wait_max_ns, total);
+}
+
+/* Take a queued item off every list and hand it to the device. */
+static void send(struct dt_dev *dev, struct dt_item *item)
+{
+	struct dt_queue *queue = item->queue;
+	struct dt_group *grp = queue->grp;
+	enum dt_class class = dt_path_class(&queue->ent);
+	u64 end = item->node.key + item->sectors, gap;
+	int worse;
+
+	account_wait(dev, grp, item, class);
+	dev->last_dispatch_ns = dev->clock_ns;
+	for (worse = class + 1; worse < DT_NR_CLASSES; worse++)
+		dev->class_dispatch_ns[worse] = dev->clock_ns;
+	grp->last_dispatch_ns = dev->clock_ns;
+
+	gap = dt_before(item->node.key, queue->next_sector) ?
+		queue->next_sector - item->node.key :
+		item->node.key - queue->next_sector;
+	queue->seek_mean += (s64)(gap - queue->seek_mean) / 8;
+	queue->next_sector = end;
+
+	dt_queue_del(queue, item);
+	dt_list_del(&item->all);
+	item->state = DT_ITEM_DISPATCHED;
+	item->dispatch_ns = dev->clock_ns;
+	item->vbusy = dev->vbusy;
+	item->estimate_ns = dt_estimate(dev, queue, item->dir);
+	dt_path_dispatched(dev, queue, item->estimate_ns, dev->clock_ns);
+
+	grp->stats.express += item->express;
+	grp->stats.dequeues += !grp->leaf.nr_queued;
+	dev->last_queue = queue;
+	dev->counts.dispatched++;
+}
+
+/* Follow the lines from the root down to a queue. */
+static struct dt_queue *descend(struct dt_dev *dev, struct dt_entity *ent)
+{
+	struct dt_line *line;
+	struct dt_spot *spot;
+
+	while (ent->kind != DT_KIND_QUEUE) {
+		line = &ent->level->ready;
+		spot = dt_line_pick(line, dev->clock_ns);
+		if (!spot)
+			return NULL;
+		ent = DT_CONTAINER(spot, struct dt_entity, ready);
+		dt_line_started(line, ent->class, ent->vdisktime);
+	}
+	return dt_entity_queue(ent);
+}
+
+static struct dt_queue *select_queue(struct dt_dev *dev)
+{
+	struct dt_queue *queue;
+
+	if (slice_of(dev) && dev->turn_grp) {
+		/* dt_dev_update() has found that the turn goes on. */
+		queue = dev->turn_queue;
+		if (!queue)
+			queue = descend(dev, &dev->turn_grp->leaf);
+	} else {
+		queue = descend(dev, &dev->root->ent);
+	}
+	return queue;
+}
+
+static void note_turn(struct dt_dev *dev, struct dt_queue *queue)
+{
+	if (dev->turn_grp != queue->grp) {
+		dev->turn_grp = queue->grp;
+		dev->turn_used_ns = 0;
+		queue->grp->stats.slices++;
+	}
+	dev->turn_queue = queue;
+}
+
+static struct dt_item *first_waiting(const struct dt_dev *dev)
+{
+	const struct dt_list *list = &dev->express;
+
+	if (dt_list_empty(list))
+		list = &dev->all;
+	return dt_list_empty(list) ? NULL :
+		DT_CONTAINER(list->next, struct dt_item, all);
+}
+
+struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now)
+{
+	struct dt_item *item = NULL;
+	struct dt_queue *queue;
+
+	dt_clock(dev, now);
+	if (!dev->work) {
+		dev->counts.raced++;
+		return NULL;
+	}
+	if (!dev->fault && dt_list_empty(&dev->express)) {
+		queue = select_queue(dev);
+		if (likely(queue && queue->ent.nr_queued)) {
+			note_turn(dev, queue);
+			item = dt_queue_next(queue, dev->tun.order,
+					     dev->clock_ns);
+		} else {
+			dt_fail(dev, DT_FAULT_LOST, now);
+		}
+	}
+	if (!item)
+		item = first_waiting(dev);
+	if (unlikely(!item)) {
+		dev->counts.empty++;
+		WRITE_ONCE(dev->work, false);
+		return NULL;
+	}
+	send(dev, item);
+	if (dev->turn_grp == item->queue->grp)
+		dev->turn_used_ns += item->estimate_ns;
+	dt_dev_update(dev);
+	return item;
+}
+
+/* The device is done with an item, for good or for now. */
+static u64 back(struct dt_dev *dev, struct dt_item *item)
+{
+	struct dt_queue *queue = item->queue;
+	struct dt_group *grp = queue->grp;
+	u64 actual = dt_actual(dev, item);
+
+	if (unlikely(!queue->ent.nr_inflight)) {
+		dt_fail(dev, DT_FAULT_COUNT, dev->clock_ns);
+		return 0;
+	}
+	dt_path_completed(dev, queue, (s64)(actual - item->estimate_ns));
+	if (dev->turn_grp == grp) {
+		u64 used = dev->turn_used_ns + actual;
+
+		dev->turn_used_ns = used > item->estimate_ns ?
+				    used - item->estimate_ns : 0;
+	}
+	grp->stats.time_ns[item->dir] += actual;
+	dev->charged_ns += actual;
+	queue->think.last_end_ns = dev->clock_ns;
+	grp->think.last_end_ns = dev->clock_ns;
+	return actual;
+}
+
+u64 dt_complete(struct dt_dev *dev, struct dt_item *item, u64 now)
+{
+	struct dt_stats *stats;
+	u64 actual;
+
+	if (item->state != DT_ITEM_DISPATCHED)
+		return 0;
+	dt_clock(dev, now);
+	actual = back(dev, item);
+	item->state = DT_ITEM_DONE;
+	stats = &item->queue->grp->stats;
+	stats->ios[item->dir]++;
+	stats->sectors[item->dir] += item->sectors;
+	dt_learn(dev, item, actual);
+	dev->counts.completed++;
+	dt_dev_update(dev);
+	return actual;
+}
+
+void dt_requeue(struct dt_dev *dev, struct dt_item *item, u64 now)
+{
+	if (item->state != DT_ITEM_DISPATCHED)
+		return;
+	dt_clock(dev, now);
+	back(dev, item);
+	item->state = DT_ITEM_FREE;
+	dev->counts.requeued++;
+	dt_dev_update(dev);
+}
+
+/* ---- the device ---- */
+
+void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
+		 u32 tags, bool rotational, u64 now)
+{
+	*dev = (struct dt_dev) {
+		.root = root,
+		.clock_ns = now,
+		.depth_hw = depth_hw,
+		.tags = tags,
+		.rotational = rotational,
+		.tun.idle_ns = rotational ? 8 * DT_NSEC_PER_MSEC :
+					    2 * DT_NSEC_PER_MSEC,
+		.tun.order = rotational ? DT_ORDER_CFQ : DT_ORDER_FIFO,
+	};
+	dt_list_init(&dev->groups);
+	dt_list_init(&dev->active);
+	dt_list_init(&dev->all);
+	dt_list_init(&dev->express);
+}
+
+void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now)
+{
+	dt_clock(dev, now);
+	dev->depth_hw = depth_hw;
+	dev->tags = tags;
+	dt_dev_update(dev);
+}
+
+void dt_dev_tune(struct dt_dev *dev, const struct dt_tunables *tun, u64 now)
+{
+	dt_clock(dev, now);
+	dev->tun = *tun;
+	if (!slice_of(dev) && dev->turn_grp)
+		end_turn(dev);
+	dt_dev_update(dev);
+}
