@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+# The front door: `make help` lists the targets. All set-up is part of them.
+
+SHELL    := /bin/sh
+CARGO    ?= cargo
+KERNEL   ?= 6.12
+KERNELS  ?= 6.12 6.1
+V        ?= 0
+Q        := $(if $(filter 1,$(V)),,@)
+CACHE    := $(or $(DISKTIME_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disktime)
+STATIC   := x86_64-unknown-linux-gnu
+VM       := target/release/disktime-vm
+TRIAL    := target/release/disktime-trial
+GUEST    := target/static/$(STATIC)/release
+# A field of what the harness knows of a kernel: $(call kernel,6.12,btf)
+kernel    = $$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' \
+	$(CACHE)/kernels/$(1)/kernel.json $(2))
+MODULES  := Kbuild $(shell find core kernel -type f 2>/dev/null)
+
+export CARGO_TERM_PROGRESS_WHEN ?= auto
+
+.PHONY: help demo test build bench vm-shell lint clean \
+	setup setup-test setup-lint tools guest modules check-core check-rust check-vm measure
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build ## three cgroups, 40/20/10 on one disk: disktime beside bfq and none (about 2 minutes)
+	$(Q)$(TRIAL) demo --kernel $(KERNEL)
+
+test: setup-test build check-core check-rust check-vm ## everything but the long measurements
+
+build: setup tools guest modules ## the command, the harness and the modules
+
+measure: build ## every measurement that the README quotes (an hour)
+	$(Q)$(TRIAL) run scenarios/*.toml --kernel $(KERNEL) --json target/measure.jsonl
+
+bench: measure
+
+vm-shell: build ## a shell in a machine with the modules at hand
+	$(Q)$(VM) shell --kernel $(KERNEL) --module null_blk:nr_devices=0 \
+		--ko target/kernel/$(KERNEL)/disktime.ko \
+		--ko target/kernel/$(KERNEL)/disktime-iosched.ko --bin $(GUEST)/disktime
+
+lint: setup-lint build ## formatters and static checkers, changing nothing
+	$(Q)$(CARGO) fmt --check
+	$(Q)$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(Q)shellcheck vm/setup vm/cases/*.sh
+
+clean: ## what was built here; the cache outside stays
+	$(Q)rm -rf target
+
+# ---- parts ----
+
+setup:
+	$(Q)vm/setup tools rust crates
+
+setup-test: setup
+	$(Q)vm/setup sanitize
+
+setup-lint: setup
+	$(Q)vm/setup lint
+
+tools: setup
+	$(Q)$(CARGO) build --release --locked --workspace
+
+# Static, because the machines have no libraries of their own.
+guest: setup
+	$(Q)RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked \
+		--target $(STATIC) --target-dir target/static \
+		-p disktime -p disktime-trial --bin disktime --bin dt-trial
+
+modules: $(foreach k,$(KERNEL),target/kernel/$(k)/disktime-iosched.ko)
+
+# The modules for kernel %, in a copy of their sources: objects and the
+# declarations generated from that kernel's BTF land beside them.
+target/kernel/%/disktime-iosched.ko: $(MODULES) | tools
+	$(Q)$(VM) fetch $* >/dev/null
+	$(Q)mkdir -p $(@D)
+	$(Q)cp -pR Kbuild core kernel $(@D)
+	@echo "modules: building for kernel $*"
+	$(Q)$(MAKE) --no-print-directory -C $(call kernel,$*,headers_dir) M=$(abspath $(@D)) \
+		CC=$(call kernel,$*,cc) DISKTIME_BTF=$(call kernel,$*,btf) DISKTIME_WERROR=1 \
+		$(if $(filter 1,$(V)),V=1,-s) modules
+
+# ---- tests ----
+
+check-core: setup-test
+	$(Q)$(CARGO) test --locked --release -p disktime-core --features sanitize
+
+check-rust: setup
+	$(Q)$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(Q)$(CARGO) test --locked --workspace
+
+check-vm: $(foreach k,$(KERNELS),target/kernel/$(k)/disktime-iosched.ko) tools guest
+	$(Q)$(VM) suite vm/cases --var ko=$(abspath target/kernel)/{kernel} --var bin=$(abspath $(GUEST))
