@@ -27,8 +27,10 @@
  *	part = requests * product over the path of weight / active weight
  *
  * which is rarely a whole number. The whole requests in it are kept for the
- * group while it is active; one more it gets if that leaves free what the
- * others' whole parts still lack. Beyond its part it gets a request only while
+ * group while it is active. What the fractions leave goes, one more for each,
+ * to who is furthest behind in disk time, if that leaves free what the others'
+ * whole parts still lack: where the device takes all that is queued at once,
+ * the parts are the shares, and this is all the feedback there is. Beyond its part it gets a request only while
  * the device could not be kept full with what all hold together. So no disk
  * time is lost by keeping requests free, and who asks for few does not hold
  * the rest back.
@@ -149,6 +151,34 @@ static u64 kept_for_others(const struct dt_dev *dev, const struct dt_group *grp)
 	return kept;
 }
 
+/* Whether the lines serve @other before @grp: at the level where they part. */
+static bool goes_before(const struct dt_group *other,
+			const struct dt_group *grp)
+{
+	const struct dt_entity *a, *b;
+
+	for (a = &other->leaf; a->parent; a = a->parent)
+		for (b = &grp->leaf; b->parent; b = b->parent)
+			if (a->parent == b->parent)
+				return a->class == b->class &&
+				       dt_before(a->vdisktime, b->vdisktime);
+	return false;
+}
+
+static bool is_furthest_behind(const struct dt_dev *dev,
+			       const struct dt_group *grp)
+{
+	const struct dt_list *pos;
+
+	if (dev->tags > TAGS_FEW || dev->nr_active > dev->tags)
+		return true;
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
+		if (goes_before(DT_CONTAINER(pos, struct dt_group, active),
+				grp))
+			return false;
+	return true;
+}
+
 /* May @queue, somebody of which waits, have one more request now? */
 static bool admits(const struct dt_dev *dev, const struct dt_queue *queue)
 {
@@ -159,11 +189,15 @@ static bool admits(const struct dt_dev *dev, const struct dt_queue *queue)
 	if (all < dt_dev_depth(dev))
 		return true;
 	part = group_part(dev, queue->grp);
-	if (held(leaf) << PART_SHIFT >= dt_max(part, 1))
-		return false;
-	if ((held(leaf) + 1) << PART_SHIFT > part &&
-	    all + kept_for_others(dev, queue->grp) >= dev->tags)
-		return false;
+	if (held(leaf) >= part >> PART_SHIFT) {
+		/* Only a fraction is left of its part, if that. */
+		if (held(leaf) << PART_SHIFT >= dt_max(part, 1) ||
+		    all + kept_for_others(dev, queue->grp) >= dev->tags)
+			return false;
+		/* Without a whole request there is nothing but the order. */
+		if (part >> PART_SHIFT && !is_furthest_behind(dev, queue->grp))
+			return false;
+	}
 	part = part_of(&queue->ent, part);
 	return held(&queue->ent) << PART_SHIFT < dt_max(part, 1);
 }

@@ -102,7 +102,7 @@ enum dt_class dt_line_best(const struct dt_line *line)
 	return class;
 }
 
-static bool floor_due(const struct dt_line *line, int class, u64 now)
+bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now)
 {
 	const struct dt_floor *floor = &line->floors[class];
 
@@ -118,7 +118,7 @@ struct dt_spot *dt_line_pick(struct dt_line *line, u64 now)
 	if (best == DT_NR_CLASSES)
 		return NULL;
 	for (class = DT_NR_CLASSES - 1; class > best; class--)
-		if (floor_due(line, class, now))
+		if (dt_line_due(line, class, now))
 			break;
 	return DT_CONTAINER(line->trees[class].first, struct dt_spot, node);
 }
@@ -138,10 +138,13 @@ void dt_line_served(struct dt_line *line, enum dt_class class, u64 cost_ns,
 	for (better = 0; better < (int)class; better++)
 		if (line->trees[better].nr)
 			break;
-	if (better < (int)class)
+	/*
+	 * Where nobody better waits it is not on the floor's account, but for
+	 * what is owed: a better process that waits for each of its requests
+	 * is not in line when the floor is due.
+	 */
+	if (better < (int)class || line->floors[class].owed_ns > 0)
 		line->floors[class].owed_ns -= cost_ns;
-	else
-		line->floors[class].owed_ns = 0;
 
 	for (lower = class + 1; lower < DT_NR_CLASSES; lower++) {
 		if (line->trees[lower].nr) {

@@ -41,6 +41,8 @@ void dt_line_started(struct dt_line *line, enum dt_class class, u64 key);
 /* One of @class got @cost_ns: keeps the floors. */
 void dt_line_served(struct dt_line *line, enum dt_class class, u64 cost_ns,
 		    u64 now);
+/* Whether @class is to be served now whatever better ones wait. */
+bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now);
 /* The best class that has anybody in the line, or DT_NR_CLASSES. */
 enum dt_class dt_line_best(const struct dt_line *line);
 

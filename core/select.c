@@ -166,8 +166,10 @@ static bool comes_first(const struct dt_dev *dev, const struct dt_entity *ent)
 	if (!spot || spot == &ent->ready)
 		return true;
 	other = DT_CONTAINER(spot, struct dt_entity, ready);
-	return other->class == ent->class &&
-	       dt_before(ent->vdisktime, other->vdisktime);
+	if (other->class != ent->class)
+		return ent->class < other->class &&
+		       !dt_line_due(line, other->class, dev->clock_ns);
+	return dt_before(ent->vdisktime, other->vdisktime);
 }
 
 static bool stands_first(const struct dt_dev *dev, const struct dt_entity *ent)

@@ -170,6 +170,7 @@ static void disktime_finish_request(struct request *rq)
 	struct disktime_dev *dev = ios->dev;
 	struct disktime_rq *drq;
 	unsigned long flags;
+	u64 now;
 
 	if (!disktime_rq_is_sched(rq))
 		return;
@@ -184,9 +185,10 @@ static void disktime_finish_request(struct request *rq)
 		/* Freed without having been dispatched, or completed. */
 		if (drq->item.state == DT_ITEM_QUEUED)
 			forget_merging(rq->q, rq);
-		dt_remove(&dev->core, &drq->item, disktime_now());
-		dt_complete(&dev->core, &drq->item, disktime_now());
-		disktime_queue_put(dev, drq->queue, disktime_now());
+		now = disktime_now();
+		dt_remove(&dev->core, &drq->item, now);
+		dt_complete(&dev->core, &drq->item, now);
+		disktime_queue_put(dev, drq->queue, now);
 		drq->queue = NULL;
 		disktime_arm(ios);
 		spin_unlock_irqrestore(&dev->lock, flags);
@@ -358,18 +360,17 @@ static void disktime_completed_request(struct request *rq, u64 now)
 	if (!drq || !drq->queue)
 		return;
 	spin_lock_irqsave(&dev->lock, flags);
-	if (trace_disktime_charge_enabled() &&
-	    drq->item.state == DT_ITEM_DISPATCHED) {
-		u64 at = disktime_now();
-
-		charge = dt_complete(&dev->core, &drq->item, at);
+	now = disktime_now();
+	if (drq->item.state == DT_ITEM_DISPATCHED) {
+		charge = dt_complete(&dev->core, &drq->item, now);
 		trace_disktime_charge(disktime_q_dev(rq->q),
 				      drq->queue->grp->cgroup_id,
 				      drq->item.node.key,
-				      at - drq->item.dispatch_ns, charge,
+				      now - drq->item.dispatch_ns, charge,
 				      drq->item.estimate_ns);
-	} else {
-		dt_complete(&dev->core, &drq->item, disktime_now());
+		/* Nothing is left for finish_request() to do under the lock. */
+		disktime_queue_put(dev, drq->queue, now);
+		drq->queue = NULL;
 	}
 	disktime_arm(ios);
 	spin_unlock_irqrestore(&dev->lock, flags);
