@@ -1,0 +1,33 @@
+//! The scheduler core, driven natively: one module a kind of property.
+//!
+//! PROPTEST_CASES sets the number of cases of every property; failing seeds are printed.
+
+#![allow(clippy::unwrap_used)]
+
+mod bed;
+mod classes;
+mod faults;
+mod gate;
+mod order;
+mod reference;
+mod shares;
+mod sleep;
+mod stateful;
+mod tree;
+mod turns;
+
+use proptest::test_runner::Config;
+
+/// `number` cases, unless PROPTEST_CASES says otherwise.
+fn cases(number: u32) -> Config {
+    let number = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(number);
+    Config {
+        cases: number,
+        failure_persistence: None,
+        max_shrink_iters: 100,
+        ..Config::default()
+    }
+}

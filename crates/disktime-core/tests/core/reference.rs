@@ -1,0 +1,1092 @@
+//! The naive scheduler: the model that the core's comments state, written down as plainly as it can
+//! be, without trees, lists or running integrals. Everything is looked for in vectors each time.
+//! It must choose the same item at every dispatch.
+//!
+//! - Start-time fair queueing: every entity has a virtual time, the disk time charged to it by its
+//!   weight; the least is served; a level's virtual time is where the entity stood that was picked
+//!   last (and of equal ones, who came to that place first).
+//! - One virtual time a class; lower classes are owed 1/DIV of what the next better one has.
+//! - A charge is the sum, over the moments that a request was in flight, of dt / N.
+//! - Turns and anticipation as select.c's first comment says.
+
+use std::collections::BTreeMap;
+
+use disktime_core::{
+    Class, Device, Dir, Entity, GroupId, ItemId, Nanos, Order, QueueId, Request, Tunables, Weight,
+};
+use proptest::prelude::*;
+
+use crate::bed::{MS, SEC, US};
+use crate::cases;
+
+const CHARGE_MAX: u64 = 10 * SEC;
+const LEAD_MAX: u64 = 60 * SEC;
+const CREDIT: u64 = 20 * MS;
+/// Divisor and cap of each class's floor.
+const FLOORS: [(u64, u64); 4] = [(1, 0), (48, 500 * MS), (8, 100 * MS), (48, 1000 * MS)];
+
+/// a lies before b on a circle.
+fn before(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) < 0
+}
+
+fn later(a: u64, b: u64) -> u64 {
+    if before(a, b) { b } else { a }
+}
+
+fn virt(time: u64, weight: u64) -> u64 {
+    (time << 16) / weight
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    Group(usize),
+    Leaf(usize),
+    Queue(usize),
+}
+
+/// An entity, and what competes below it.
+struct Ent {
+    kind: Kind,
+    parent: Option<usize>,
+    weight: u64,
+    class: usize,
+    vdisktime: u64,
+    /// When it came to where it stands.
+    came: u64,
+    queued: u32,
+    inflight: u32,
+    /// Of its children's level, by class.
+    vtime: [u64; 4],
+    owed: [i64; 4],
+    since: [u64; 4],
+}
+
+#[derive(Default, Clone)]
+struct Think {
+    last_end: u64,
+    mean: u64,
+    dev: u64,
+    samples: u32,
+}
+
+struct Group {
+    leaf: usize,
+    think: Think,
+}
+
+struct Queue {
+    ent: usize,
+    group: usize,
+    sync: bool,
+    next_sector: u64,
+    cost: [u64; 2],
+    seek_mean: u64,
+    think: Think,
+}
+
+#[derive(Clone)]
+struct Item {
+    queue: usize,
+    request: Request,
+    express: bool,
+    arrived: u64,
+    /// Order of arrival, and of coming to its sector.
+    serial: u64,
+    placed: u64,
+    // In flight only:
+    dispatched: u64,
+    estimate: u64,
+    /// What it was charged so far, in 2^-16 ns.
+    shares: u64,
+}
+
+struct Model {
+    tun: Tunables,
+    rotational: bool,
+    depth_hw: u32,
+    ents: Vec<Ent>,
+    groups: Vec<Group>,
+    queues: Vec<Queue>,
+    waiting: BTreeMap<ItemId, Item>,
+    flying: BTreeMap<ItemId, Item>,
+    now: u64,
+    serial: u64,
+    cost: [u64; 2],
+    service: u64,
+    turn_grp: Option<usize>,
+    turn_queue: Option<usize>,
+    turn_used: u64,
+    holding: bool,
+    hold_until: u64,
+    hold_idle: u64,
+    work: bool,
+}
+
+fn mean_of(mean: u64, sample: u64) -> u64 {
+    if mean == 0 {
+        sample.max(1)
+    } else {
+        mean.wrapping_add(((sample.wrapping_sub(mean)) as i64 / 8) as u64)
+            .max(1)
+    }
+}
+
+fn drift(mean: u64, sample: u64) -> u64 {
+    mean.wrapping_add(((sample.wrapping_sub(mean)) as i64 / 8) as u64)
+}
+
+impl Think {
+    fn sample(&mut self, sample: u64) {
+        if self.samples == 0 {
+            self.mean = sample;
+            self.dev = sample / 2;
+        } else {
+            let off = sample.abs_diff(self.mean);
+            self.mean = drift(self.mean, sample);
+            self.dev = drift(self.dev, off);
+        }
+        self.samples = (self.samples + 1).min(4);
+    }
+}
+
+impl Model {
+    fn new(depth_hw: u32, rotational: bool, tun: Tunables, now: u64) -> Self {
+        let mut model = Model {
+            tun,
+            rotational,
+            depth_hw,
+            ents: Vec::new(),
+            groups: Vec::new(),
+            queues: Vec::new(),
+            waiting: BTreeMap::new(),
+            flying: BTreeMap::new(),
+            now,
+            serial: 0,
+            cost: [0; 2],
+            service: 0,
+            turn_grp: None,
+            turn_queue: None,
+            turn_used: 0,
+            holding: false,
+            hold_until: 0,
+            hold_idle: 0,
+            work: false,
+        };
+        model.add_group(None, 100, Class::Be);
+        model
+    }
+
+    fn ent(&mut self, kind: Kind, parent: Option<usize>, weight: u32, class: Class) -> usize {
+        let vdisktime = parent.map_or(0, |parent| self.ents[parent].vtime[class as usize]);
+        self.ents.push(Ent {
+            kind,
+            parent,
+            weight: u64::from(weight),
+            class: class as usize,
+            vdisktime,
+            came: 0,
+            queued: 0,
+            inflight: 0,
+            vtime: [0; 4],
+            owed: [0; 4],
+            since: [0; 4],
+        });
+        self.ents.len() - 1
+    }
+
+    /// The entity of a group's own, given that of its parent.
+    fn add_group(&mut self, parent: Option<usize>, weight: u32, class: Class) -> (usize, usize) {
+        let number = self.groups.len();
+        let ent = self.ent(Kind::Group(number), parent, weight, class);
+        let leaf = self.ent(Kind::Leaf(number), Some(ent), 100, Class::Be);
+        self.groups.push(Group {
+            leaf,
+            think: Think::default(),
+        });
+        (number, ent)
+    }
+
+    fn add_queue(&mut self, group: usize, sync: bool, weight: u32, class: Class) -> usize {
+        let number = self.queues.len();
+        let ent = self.ent(
+            Kind::Queue(number),
+            Some(self.groups[group].leaf),
+            weight,
+            class,
+        );
+        self.queues.push(Queue {
+            ent,
+            group,
+            sync,
+            next_sector: 0,
+            cost: [0; 2],
+            seek_mean: 0,
+            think: Think {
+                last_end: self.now,
+                ..Think::default()
+            },
+        });
+        number
+    }
+
+    fn stamp(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// From an entity up to below the root.
+    fn path(&self, ent: usize) -> Vec<usize> {
+        let mut path = Vec::new();
+        let mut at = ent;
+        while let Some(parent) = self.ents[at].parent {
+            path.push(at);
+            at = parent;
+        }
+        path
+    }
+
+    fn clock(&mut self, now: u64) {
+        let dt = now - self.now;
+        self.now = now;
+        let n = self.flying.len() as u64;
+        for item in self.flying.values_mut() {
+            item.shares += (dt << 16) / n;
+        }
+        if n == 0 && self.holding {
+            self.hold_idle += dt;
+        }
+    }
+
+    // ---- lines ----
+
+    /// Who of a level's children stands in line in this class.
+    fn line(&self, parent: usize, class: usize) -> Vec<usize> {
+        (0..self.ents.len())
+            .filter(|&e| {
+                let ent = &self.ents[e];
+                ent.parent == Some(parent) && ent.class == class && ent.queued > 0
+            })
+            .collect()
+    }
+
+    fn occupied(&self, parent: usize, class: usize) -> bool {
+        !self.line(parent, class).is_empty()
+    }
+
+    /// Whether a class is owed service, or has waited too long for any.
+    fn due(&self, parent: usize, class: usize) -> bool {
+        let level = &self.ents[parent];
+        self.occupied(parent, class)
+            && (level.owed[class] > 0 || self.now >= level.since[class] + FLOORS[class].1)
+    }
+
+    fn pick(&self, parent: usize) -> Option<usize> {
+        let best = (0..4).find(|&class| self.occupied(parent, class))?;
+        let class = (best + 1..4)
+            .rev()
+            .find(|&class| self.due(parent, class))
+            .unwrap_or(best);
+        let mut first: Option<usize> = None;
+        for e in self.line(parent, class) {
+            let Some(f) = first else {
+                first = Some(e);
+                continue;
+            };
+            let (this, other) = (&self.ents[e], &self.ents[f]);
+            if before(this.vdisktime, other.vdisktime)
+                || (this.vdisktime == other.vdisktime && this.came < other.came)
+            {
+                first = Some(e);
+            }
+        }
+        first
+    }
+
+    fn started(&mut self, e: usize) {
+        let (parent, class, at) = (
+            self.ents[e].parent.unwrap(),
+            self.ents[e].class,
+            self.ents[e].vdisktime,
+        );
+        let vtime = &mut self.ents[parent].vtime[class];
+        *vtime = later(*vtime, at);
+    }
+
+    fn served(&mut self, e: usize, cost: u64) {
+        let (parent, class) = (self.ents[e].parent.unwrap(), self.ents[e].class);
+        let better = (0..class).any(|better| self.occupied(parent, better));
+        let lower = (class + 1..4).find(|&lower| self.occupied(parent, lower));
+        let now = self.now;
+        let level = &mut self.ents[parent];
+        level.since[class] = now;
+        if better || level.owed[class] > 0 {
+            level.owed[class] -= cost as i64;
+        }
+        if let Some(lower) = lower {
+            level.owed[lower] += (cost / FLOORS[lower].0) as i64;
+        }
+    }
+
+    /// It comes to stand in line: nobody else of its class may have stood there.
+    fn enter(&mut self, e: usize, now: u64) {
+        let (parent, class) = (self.ents[e].parent.unwrap(), self.ents[e].class);
+        if !self.occupied(parent, class) {
+            let level = &mut self.ents[parent];
+            level.owed[class] = level.owed[class].min(0);
+            level.since[class] = now;
+        }
+        self.ents[e].came = self.stamp();
+    }
+
+    fn set_vdisktime(&mut self, e: usize, to: u64) {
+        if self.ents[e].vdisktime != to {
+            self.ents[e].vdisktime = to;
+            self.ents[e].came = self.stamp();
+        }
+    }
+
+    fn place(&mut self, e: usize) {
+        let ent = &self.ents[e];
+        let v = self.ents[ent.parent.unwrap()].vtime[ent.class];
+        let low = v.wrapping_sub(virt(CREDIT.max(self.tun.slice.0), ent.weight));
+        let high = v.wrapping_add(virt(LEAD_MAX, ent.weight));
+        if before(ent.vdisktime, low) {
+            self.ents[e].vdisktime = low;
+        } else if before(high, ent.vdisktime) {
+            self.ents[e].vdisktime = high;
+        }
+    }
+
+    fn charge(&mut self, e: usize, time: i64) {
+        let v = virt(time.unsigned_abs().min(CHARGE_MAX), self.ents[e].weight);
+        let old = self.ents[e].vdisktime;
+        let to = if time < 0 {
+            old.wrapping_sub(v)
+        } else {
+            old.wrapping_add(v)
+        };
+        self.set_vdisktime(e, to);
+    }
+
+    fn charge_path(&mut self, e: usize, time: i64) {
+        for e in self.path(e) {
+            self.charge(e, time);
+        }
+    }
+
+    // ---- turns ----
+
+    fn slice(&self) -> u64 {
+        match (self.tun.slice.0, self.rotational, self.tun.strict) {
+            (0, true, _) => 80 * MS,
+            (0, false, true) => 4 * MS,
+            (slice, ..) => slice,
+        }
+    }
+
+    fn depth(&self) -> u32 {
+        let depth = if self.tun.depth > 0 {
+            self.tun.depth
+        } else {
+            self.depth_hw
+        };
+        depth.min(self.depth_hw).max(1)
+    }
+
+    fn stop_holding(&mut self) {
+        let idle = std::mem::take(&mut self.hold_idle);
+        if let Some(group) = self.turn_grp
+            && idle > 0
+        {
+            self.turn_used += idle;
+            self.charge_path(self.groups[group].leaf, idle as i64);
+        }
+        self.holding = false;
+    }
+
+    fn end_turn(&mut self) {
+        self.stop_holding();
+        self.turn_grp = None;
+        self.turn_queue = None;
+    }
+
+    fn comes_first(&self, e: usize) -> bool {
+        let ent = &self.ents[e];
+        match self.pick(ent.parent.unwrap()) {
+            None => true,
+            Some(first) if first == e => true,
+            Some(first) => {
+                let first = &self.ents[first];
+                if first.class == ent.class {
+                    before(ent.vdisktime, first.vdisktime)
+                } else {
+                    ent.class < first.class && !self.due(ent.parent.unwrap(), first.class)
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, think: &Think, inflight: u32) -> bool {
+        let until = self.wait_until(think, inflight);
+        if until > 0 {
+            self.holding = true;
+            self.hold_until = until;
+        }
+        until > 0
+    }
+
+    fn wait_until(&self, think: &Think, inflight: u32) -> u64 {
+        let idle = self.tun.idle.0;
+        if idle == 0 {
+            return 0;
+        }
+        if inflight > 0 {
+            return self.now + self.slice();
+        }
+        let gain = if self.tun.strict {
+            idle
+        } else {
+            idle.min(self.service.max(4 * MS))
+        };
+        let window = if think.samples < 4 {
+            gain
+        } else if think.mean >= gain {
+            return 0;
+        } else {
+            idle.min(think.mean + 4 * think.dev + 500 * US)
+        };
+        let until = think.last_end + window;
+        if self.now < until { until } else { 0 }
+    }
+
+    fn review_turn(&mut self) {
+        self.stop_holding();
+        let Some(group) = self.turn_grp else { return };
+        let leaf = self.groups[group].leaf;
+        let better_waits = |model: &Model, e: usize| {
+            let ent = &model.ents[e];
+            (0..ent.class).any(|class| model.occupied(ent.parent.unwrap(), class))
+        };
+        if self.path(leaf).iter().any(|&e| better_waits(self, e)) {
+            return self.end_turn();
+        }
+        if let Some(queue) = self.turn_queue
+            && better_waits(self, self.queues[queue].ent)
+        {
+            self.turn_queue = None;
+        }
+        if self.turn_used >= self.slice() {
+            if !self.path(leaf).iter().all(|&e| self.comes_first(e)) {
+                return self.end_turn();
+            }
+            self.turn_used = 0;
+            let mut from = leaf;
+            if let Some(queue) = self.turn_queue {
+                if self.comes_first(self.queues[queue].ent) {
+                    from = self.queues[queue].ent;
+                } else {
+                    self.turn_queue = None;
+                }
+            }
+            for e in self.path(from) {
+                self.started(e);
+            }
+        }
+        if let Some(number) = self.turn_queue {
+            let queue = &self.queues[number];
+            let ent = &self.ents[queue.ent];
+            if ent.queued > 0 {
+                return;
+            }
+            let (think, inflight) = (queue.think.clone(), ent.inflight);
+            if queue.sync && queue.seek_mean < 8192 && self.hold(&think, inflight) {
+                return;
+            }
+            self.turn_queue = None;
+        }
+        if self.ents[leaf].queued > 0 {
+            return;
+        }
+        let think = self.groups[group].think.clone();
+        if self.hold(&think, self.ents[leaf].inflight) {
+            return;
+        }
+        self.end_turn();
+    }
+
+    fn update(&mut self) {
+        let room = (self.flying.len() as u32) < self.depth();
+        if room && !self.waiting.is_empty() {
+            if self.waiting.values().any(|item| item.express) {
+                self.stop_holding();
+            } else if self.slice() > 0 {
+                self.review_turn();
+            }
+            self.work = !self.holding;
+        } else {
+            if self.holding {
+                self.stop_holding();
+            }
+            self.work = false;
+        }
+    }
+
+    // ---- events ----
+
+    fn insert(&mut self, id: ItemId, queue: usize, request: Request, now: u64) {
+        self.clock(now);
+        let group = self.queues[queue].group;
+        let leaf = self.groups[group].leaf;
+        let grp_ent = self.ents[leaf].parent.unwrap();
+        let within_debt = match self.ents[grp_ent].parent {
+            None => true,
+            Some(parent) => {
+                let ent = &self.ents[grp_ent];
+                let limit =
+                    self.ents[parent].vtime[ent.class].wrapping_add(virt(500 * MS, ent.weight));
+                before(ent.vdisktime, limit)
+            }
+        };
+        let longest = (2 * self.tun.idle.0).max(MS);
+        let idle = |ent: &Ent| ent.queued == 0 && ent.inflight == 0;
+        if idle(&self.ents[self.queues[queue].ent]) {
+            let think = &mut self.queues[queue].think;
+            if think.last_end > 0 {
+                think.sample((now - think.last_end).min(longest));
+            }
+        }
+        if idle(&self.ents[leaf]) {
+            let think = &mut self.groups[group].think;
+            if think.last_end > 0 {
+                think.sample((now - think.last_end).min(longest));
+            }
+        }
+        let serial = self.stamp();
+        self.waiting.insert(
+            id,
+            Item {
+                queue,
+                request,
+                express: request.express && within_debt,
+                arrived: now,
+                serial,
+                placed: serial,
+                dispatched: 0,
+                estimate: 0,
+                shares: 0,
+            },
+        );
+        for e in self.path(self.queues[queue].ent) {
+            if self.ents[e].queued == 0 {
+                self.place(e);
+                self.enter(e, now);
+            }
+            self.ents[e].queued += 1;
+        }
+        self.update();
+    }
+
+    fn remove(&mut self, id: ItemId, now: u64) {
+        self.clock(now);
+        let item = self.waiting.remove(&id).unwrap();
+        for e in self.path(self.queues[item.queue].ent) {
+            self.ents[e].queued -= 1;
+        }
+        self.update();
+    }
+
+    fn grow(&mut self, id: ItemId, sector: u64, sectors: u32) {
+        let serial = self.stamp();
+        let item = self.waiting.get_mut(&id).unwrap();
+        if item.request.sector != sector {
+            item.placed = serial;
+        }
+        item.request.sector = sector;
+        item.request.sectors = sectors;
+    }
+
+    /// Which of a queue's items goes next.
+    fn item_of(&self, queue: usize) -> ItemId {
+        let mut mine: Vec<(&ItemId, &Item)> = self
+            .waiting
+            .iter()
+            .filter(|(_, item)| item.queue == queue)
+            .collect();
+        mine.sort_by_key(|(_, item)| item.serial);
+        if let Some(&(&id, _)) = mine.iter().find(|entry| entry.1.request.head) {
+            return id;
+        }
+        let (&oldest, item) = mine[0];
+        let expiry = match self.tun.order {
+            Order::Cfq => [250, 500],
+            Order::Deadline => [500, 5000],
+            Order::Fifo => return oldest,
+        };
+        if self.now - item.arrived > expiry[item.request.dir as usize] * MS {
+            return oldest;
+        }
+        mine.sort_by_key(|(_, item)| (item.request.sector, item.placed));
+        let next = self.queues[queue].next_sector;
+        let ahead = mine.iter().find(|(_, item)| item.request.sector >= next);
+        *ahead.unwrap_or(&mine[0]).0
+    }
+
+    fn dispatch(&mut self, now: u64) -> Option<ItemId> {
+        self.clock(now);
+        if !self.work {
+            return None;
+        }
+        let express = self
+            .waiting
+            .iter()
+            .filter(|(_, item)| item.express)
+            .min_by_key(|(_, item)| item.serial)
+            .map(|(&id, _)| id);
+        let id = match express {
+            Some(id) => id,
+            None => {
+                let mut at = 0;
+                let mut chosen = None;
+                if self.slice() > 0 {
+                    chosen = self.turn_queue;
+                    if let Some(group) = self.turn_grp {
+                        at = self.groups[group].leaf;
+                    }
+                }
+                while chosen.is_none() {
+                    let e = self.pick(at).unwrap();
+                    self.started(e);
+                    match self.ents[e].kind {
+                        Kind::Queue(queue) => chosen = Some(queue),
+                        _ => at = e,
+                    }
+                }
+                let queue = chosen.unwrap();
+                let group = self.queues[queue].group;
+                if self.turn_grp != Some(group) {
+                    self.turn_grp = Some(group);
+                    self.turn_used = 0;
+                }
+                self.turn_queue = Some(queue);
+                self.item_of(queue)
+            }
+        };
+        let mut item = self.waiting.remove(&id).unwrap();
+        let queue = &mut self.queues[item.queue];
+        let dir = item.request.dir as usize;
+        let gap = item.request.sector.abs_diff(queue.next_sector);
+        queue.seek_mean = drift(queue.seek_mean, gap);
+        queue.next_sector = item.request.sector + u64::from(item.request.sectors);
+        item.dispatched = now;
+        item.estimate = match (queue.cost[dir], self.cost[dir], self.cost[1 - dir]) {
+            (0, 0, other) => other.max(100 * US),
+            (0, device, _) => device,
+            (own, ..) => own,
+        };
+        let (group, ent, estimate) = (queue.group, queue.ent, item.estimate);
+        self.flying.insert(id, item);
+        for e in self.path(ent) {
+            self.served(e, estimate);
+            self.ents[e].inflight += 1;
+            self.ents[e].queued -= 1;
+            self.charge(e, estimate as i64);
+        }
+        if self.turn_grp == Some(group) {
+            self.turn_used += estimate;
+        }
+        self.update();
+        Some(id)
+    }
+
+    /// Back from the device, done or not; returns the charge.
+    fn back(&mut self, id: ItemId, now: u64, done: bool) -> u64 {
+        self.clock(now);
+        let item = self.flying.remove(&id).unwrap();
+        let actual = (item.shares >> 16).min(CHARGE_MAX);
+        let (ent, group) = (self.queues[item.queue].ent, self.queues[item.queue].group);
+        for e in self.path(ent) {
+            self.ents[e].inflight -= 1;
+            self.charge(e, actual as i64 - item.estimate as i64);
+        }
+        if self.turn_grp == Some(group) {
+            self.turn_used = (self.turn_used + actual).saturating_sub(item.estimate);
+        }
+        self.queues[item.queue].think.last_end = now;
+        self.groups[group].think.last_end = now;
+        if done {
+            let dir = item.request.dir as usize;
+            let own = &mut self.queues[item.queue].cost[dir];
+            *own = mean_of(*own, actual);
+            self.cost[dir] = mean_of(self.cost[dir], actual);
+            self.service = mean_of(self.service, now - item.dispatched);
+        }
+        self.update();
+        actual
+    }
+
+    fn tick(&mut self, now: u64) {
+        self.clock(now);
+        if self.holding && now >= self.hold_until {
+            let nobody = 2 * self.tun.idle.0;
+            if let Some(queue) = self.turn_queue {
+                self.queues[queue].think.sample(nobody);
+                self.turn_queue = None;
+            } else if let Some(group) = self.turn_grp {
+                self.groups[group].think.sample(nobody);
+            }
+            self.end_turn();
+        }
+        self.update();
+    }
+
+    fn set_weight(&mut self, e: usize, weight: u32) {
+        let weight = u128::from(weight);
+        let Some(parent) = self.ents[e].parent else {
+            self.ents[e].weight = weight as u64;
+            return;
+        };
+        let ent = &self.ents[e];
+        let v = self.ents[parent].vtime[ent.class];
+        let behind = before(ent.vdisktime, v);
+        let lag = if behind {
+            v.wrapping_sub(ent.vdisktime)
+        } else {
+            ent.vdisktime.wrapping_sub(v)
+        };
+        let lag = lag.min(virt(LEAD_MAX, ent.weight));
+        let lag = (u128::from(lag) * u128::from(ent.weight) / weight) as u64;
+        let to = if behind {
+            v.wrapping_sub(lag)
+        } else {
+            v.wrapping_add(lag)
+        };
+        self.set_vdisktime(e, to);
+        self.ents[e].weight = weight as u64;
+    }
+
+    fn set_class(&mut self, e: usize, class: Class, now: u64) {
+        let class = class as usize;
+        let Some(parent) = self.ents[e].parent else {
+            self.ents[e].class = class;
+            return;
+        };
+        let old = self.ents[e].class;
+        if old == class {
+            return;
+        }
+        let lag = self.ents[e]
+            .vdisktime
+            .wrapping_sub(self.ents[parent].vtime[old]);
+        self.ents[e].vdisktime = self.ents[parent].vtime[class].wrapping_add(lag);
+        let queued = std::mem::take(&mut self.ents[e].queued);
+        self.ents[e].class = class;
+        if queued > 0 {
+            self.enter(e, now);
+        }
+        self.ents[e].queued = queued;
+    }
+
+    fn wake_at(&self) -> Option<Nanos> {
+        self.holding.then_some(Nanos(self.hold_until))
+    }
+}
+
+// ---- both at once ----
+
+#[derive(Clone, Debug)]
+enum Op {
+    Insert(u8, Request),
+    Dispatch,
+    DispatchAll,
+    Complete(u8),
+    Requeue(u8),
+    Remove(u8),
+    Grow(u8, u8),
+    Weight(u8, u32),
+    Class(u8, Class),
+    Advance(u64),
+    Tick,
+}
+
+fn weight() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(1), Just(100), Just(10_000), 1u32..=10_000]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let request =
+        (any::<bool>(), 0u64..40, 1u32..9, 0u8..40).prop_map(|(write, slot, sectors, flags)| {
+            Request {
+                dir: if write { Dir::Write } else { Dir::Read },
+                sector: if slot < 20 {
+                    slot * 8
+                } else {
+                    (1 << 30) + slot * 8
+                },
+                sectors,
+                head: flags == 0,
+                express: flags == 1,
+            }
+        });
+    prop_oneof![
+        30 => (any::<u8>(), request).prop_map(|(queue, request)| Op::Insert(queue, request)),
+        20 => Just(Op::Dispatch),
+        10 => Just(Op::DispatchAll),
+        30 => any::<u8>().prop_map(Op::Complete),
+        2 => any::<u8>().prop_map(Op::Requeue),
+        2 => any::<u8>().prop_map(Op::Remove),
+        2 => (any::<u8>(), any::<u8>()).prop_map(|(item, by)| Op::Grow(item, by)),
+        1 => (any::<u8>(), weight()).prop_map(|(ent, weight)| Op::Weight(ent, weight)),
+        1 => (any::<u8>(), prop::sample::select(Class::ALL.to_vec()))
+            .prop_map(|(ent, class)| Op::Class(ent, class)),
+        30 => prop_oneof![0u64..MS, 0u64..20 * MS, 0u64..600 * MS].prop_map(Op::Advance),
+        10 => Just(Op::Tick),
+    ]
+}
+
+/// Parent, weight and class of each group; group, sync, weight and class of each queue.
+type Setup = (Vec<(u8, u32, Class)>, Vec<(u8, bool, u32, Class)>);
+
+fn setup() -> impl Strategy<Value = Setup> {
+    let class = || {
+        prop::sample::select(vec![
+            Class::Be,
+            Class::Be,
+            Class::Be,
+            Class::Rt,
+            Class::Idle,
+        ])
+    };
+    let queue_class = || {
+        prop::sample::select(vec![
+            Class::Be,
+            Class::Be,
+            Class::Writeback,
+            Class::Rt,
+            Class::Idle,
+        ])
+    };
+    (
+        prop::collection::vec((any::<u8>(), weight(), class()), 0..5),
+        prop::collection::vec((any::<u8>(), any::<bool>(), weight(), queue_class()), 1..7),
+    )
+}
+
+struct Both {
+    dev: Device,
+    model: Model,
+    queues: Vec<QueueId>,
+    /// Entities of the core and of the model, alike.
+    ents: Vec<(Entity, usize)>,
+    now: u64,
+    choices: u64,
+}
+
+impl Both {
+    fn new(depth: u32, rotational: bool, tun: Tunables, setup: &Setup) -> Self {
+        let now = SEC;
+        let mut dev = Device::new(depth, 1 << 20, rotational, Nanos(now)).unwrap();
+        dev.tune(tun, Nanos(now));
+        dev.set_checked(true);
+        let mut model = Model::new(depth, rotational, tun, now);
+        let mut groups: Vec<(GroupId, usize, usize)> = vec![(dev.root(), 0, 0)];
+        let mut ents = vec![(Entity::Leaf(dev.root()), 1)];
+        for &(parent, weight, class) in &setup.0 {
+            let (above, _, above_ent) = groups[usize::from(parent) % groups.len()];
+            let id = dev
+                .add_group(above, Weight::new(weight).unwrap(), class)
+                .unwrap();
+            let (number, ent) = model.add_group(Some(above_ent), weight, class);
+            groups.push((id, number, ent));
+            ents.push((Entity::Group(id), ent));
+            ents.push((Entity::Leaf(id), ent + 1));
+        }
+        let mut queues = Vec::new();
+        for &(group, sync, weight, class) in &setup.1 {
+            let (id, number, _) = groups[usize::from(group) % groups.len()];
+            let queue = dev
+                .add_queue(id, sync, Weight::new(weight).unwrap(), class, Nanos(now))
+                .unwrap();
+            let number = model.add_queue(number, sync, weight, class);
+            ents.push((Entity::Queue(queue), model.queues[number].ent));
+            queues.push(queue);
+        }
+        Both {
+            dev,
+            model,
+            queues,
+            ents,
+            now,
+            choices: 0,
+        }
+    }
+
+    fn dispatch(&mut self) -> bool {
+        let got = self.dev.dispatch(Nanos(self.now));
+        let want = self.model.dispatch(self.now);
+        assert_eq!(
+            got,
+            want,
+            "core and reference choose differently\n{}",
+            self.dev.dump()
+        );
+        self.choices += u64::from(got.is_some());
+        got.is_some()
+    }
+
+    fn flying(&self, index: u8) -> Option<ItemId> {
+        let all: Vec<ItemId> = self.model.flying.keys().copied().collect();
+        (!all.is_empty()).then(|| all[usize::from(index) % all.len()])
+    }
+
+    fn waiting(&self, index: u8) -> Option<ItemId> {
+        let all: Vec<ItemId> = self.model.waiting.keys().copied().collect();
+        (!all.is_empty()).then(|| all[usize::from(index) % all.len()])
+    }
+
+    fn complete(&mut self, id: ItemId) {
+        let got = self.dev.complete(id, Nanos(self.now)).unwrap();
+        assert_eq!(got, Nanos(self.model.back(id, self.now, true)), "charge");
+    }
+
+    fn step(&mut self, op: &Op) {
+        let now = Nanos(self.now);
+        match *op {
+            Op::Insert(queue, request) => {
+                let number = usize::from(queue) % self.queues.len();
+                let id = self.dev.insert(self.queues[number], request, now).unwrap();
+                self.model.insert(id, number, request, self.now);
+            }
+            Op::Dispatch => {
+                self.dispatch();
+            }
+            Op::DispatchAll => while self.dispatch() {},
+            Op::Complete(item) => {
+                if let Some(id) = self.flying(item) {
+                    self.complete(id);
+                }
+            }
+            Op::Requeue(item) => {
+                if let Some(id) = self.flying(item) {
+                    let item = self.model.flying[&id].clone();
+                    self.dev.requeue(id, now).unwrap();
+                    self.model.back(id, self.now, false);
+                    let request = Request {
+                        head: true,
+                        ..item.request
+                    };
+                    self.dev.insert_again(id, request, now).unwrap();
+                    self.model.insert(id, item.queue, request, self.now);
+                }
+            }
+            Op::Remove(item) => {
+                if let Some(id) = self.waiting(item) {
+                    self.dev.remove(id, now).unwrap();
+                    self.model.remove(id, self.now);
+                }
+            }
+            Op::Grow(item, by) => {
+                if let Some(id) = self.waiting(item) {
+                    let request = self.model.waiting[&id].request;
+                    let front = u64::from(by % 8).min(request.sector);
+                    let sectors = request.sectors + u32::from(by % 16);
+                    self.dev.grow(id, request.sector - front, sectors).unwrap();
+                    self.model.grow(id, request.sector - front, sectors);
+                }
+            }
+            Op::Weight(ent, weight) => {
+                let (entity, e) = self.ents[usize::from(ent) % self.ents.len()];
+                self.dev
+                    .set_weight(entity, Weight::new(weight).unwrap())
+                    .unwrap();
+                self.model.set_weight(e, weight);
+            }
+            Op::Class(ent, class) => {
+                let (entity, e) = self.ents[usize::from(ent) % self.ents.len()];
+                if class != Class::Writeback || matches!(entity, Entity::Queue(_)) {
+                    self.dev.set_class(entity, class, now).unwrap();
+                    self.model.set_class(e, class, self.now);
+                }
+            }
+            Op::Advance(by) => self.now += by,
+            Op::Tick => {
+                if let Some(at) = self.dev.wake_at() {
+                    self.now = self.now.max(at.0);
+                }
+                self.dev.tick(Nanos(self.now));
+                self.model.tick(self.now);
+            }
+        }
+        self.compare();
+    }
+
+    fn compare(&self) {
+        assert_eq!(self.dev.has_work(), self.model.work, "work");
+        assert_eq!(self.dev.wake_at(), self.model.wake_at(), "hold");
+        for &(entity, e) in &self.ents {
+            let state = self.dev.entity_state(entity).unwrap();
+            let ent = &self.model.ents[e];
+            assert_eq!(
+                (state.vdisktime, state.queued, state.inflight),
+                (ent.vdisktime, ent.queued, ent.inflight),
+                "{entity:?}\n{}",
+                self.dev.dump()
+            );
+        }
+    }
+
+    /// To the last item.
+    fn finish(&mut self) {
+        for _ in 0..100_000 {
+            while self.dispatch() {}
+            if let Some(id) = self.flying(0) {
+                self.now += MS;
+                self.complete(id);
+            } else if self.model.waiting.is_empty() {
+                return;
+            } else {
+                self.step(&Op::Tick);
+            }
+            self.compare();
+        }
+        panic!("no end");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn core_chooses_as_the_naive_scheduler_does(
+        setup in setup(),
+        depth in 1u32..9,
+        order in prop::sample::select(Order::ALL.to_vec()),
+        ops in prop::collection::vec(op(), 1..250),
+    ) {
+        let tun = Tunables { slice: Nanos(0), idle: Nanos(2 * MS), depth: 0, order, strict: false };
+        let mut both = Both::new(depth, false, tun, &setup);
+        for op in &ops {
+            both.step(op);
+        }
+        both.finish();
+    }
+
+    #[test]
+    fn core_takes_turns_and_holds_as_the_naive_scheduler_does(
+        setup in setup(),
+        depth in 1u32..9,
+        rotational: bool,
+        strict: bool,
+        slice in prop::sample::select(vec![0u64, 2 * MS, 20 * MS]),
+        idle in prop::sample::select(vec![0u64, MS, 8 * MS]),
+        order in prop::sample::select(Order::ALL.to_vec()),
+        ops in prop::collection::vec(op(), 1..250),
+    ) {
+        let tun = Tunables { slice: Nanos(slice), idle: Nanos(idle), depth: 0, order, strict };
+        let mut both = Both::new(depth, rotational, tun, &setup);
+        for op in &ops {
+            both.step(op);
+        }
+        both.finish();
+    }
+}

@@ -1,0 +1,358 @@
+//! Turns and anticipation.
+
+use disktime_core::{GroupId, Nanos};
+
+use crate::bed::*;
+
+const DISK: fn() -> Disk = || Disk::new(1, 1, 256).rotational();
+
+/// One request of a QD1 reader takes 4 ms and 0.2 ms of thinking.
+fn two_readers(idle: Option<u64>, bases: [u64; 2]) -> (f64, f64) {
+    let mut bed = Bed::new(DISK(), constant(4 * MS), 1);
+    if let Some(idle) = idle {
+        bed.tune(|tunables| tunables.idle = Nanos(idle));
+    }
+    let root = bed.root();
+    let groups = [bed.group("a", root, 1000), bed.group("b", root, 500)];
+    for (group, base) in groups.into_iter().zip(bases) {
+        bed.job(Job::new(group).think(200 * US).sequential(base));
+    }
+    let before = SEC;
+    let ios = bed.ios(&groups, before, 31 * SEC);
+    let one = 30.0 * SEC as f64 / (4.2 * MS as f64);
+    let ratio = ios[0] as f64 / ios[1] as f64;
+    let speed = (ios[0] + ios[1]) as f64 / one;
+    report(&format!(
+        "idle {idle:?}: ratio {ratio:.3}, throughput {:.1} % of one reader's",
+        speed * 100.0
+    ));
+    bed.drain();
+    (ratio, speed)
+}
+
+#[test]
+fn anticipation_keeps_the_ratio_of_two_readers() {
+    for bases in [[0, 1 << 20], [1 << 32, 1 << 31], [10_000, 20_000]] {
+        let (ratio, speed) = two_readers(None, bases);
+        assert!((1.94..=2.06).contains(&ratio), "ratio {ratio:.3}");
+        assert!(speed >= 0.93, "{:.1} %", speed * 100.0);
+    }
+}
+
+/// A reader is known for one after a few requests, wherever on the disk its file lies.
+#[test]
+fn reader_is_anticipated_from_its_start() {
+    for bases in [[0, 1 << 20], [1 << 32, 1 << 31]] {
+        let mut bed = Bed::new(DISK(), constant(4 * MS), 1);
+        let root = bed.root();
+        let groups = [bed.group("a", root, 1000), bed.group("b", root, 500)];
+        for (group, base) in groups.into_iter().zip(bases) {
+            bed.job(Job::new(group).think(200 * US).sequential(base));
+        }
+        let ios = bed.ios(&groups, 100 * MS, 1060 * MS);
+        let ratio = ios[0] as f64 / ios[1] as f64;
+        report(&format!("{bases:?}: ratio {ratio:.3} in the first second"));
+        assert!((1.8..=2.2).contains(&ratio), "ratio {ratio:.3}");
+    }
+}
+
+#[test]
+fn without_anticipation_the_ratio_is_lost() {
+    let (ratio, _) = two_readers(Some(0), [0, 1 << 20]);
+    assert!(ratio < 1.3, "ratio {ratio:.3}");
+}
+
+/// Where changing the reader costs a seek, turns keep most of what one reader alone has.
+#[test]
+fn turns_save_seeks() {
+    let seeks: fn() -> Service = || {
+        Box::new(|request, last, _| {
+            if request.sector == last {
+                500 * US
+            } else {
+                8 * MS
+            }
+        })
+    };
+    let run = |readers: u64, idle: bool| {
+        let mut bed = Bed::new(DISK(), seeks(), 2);
+        if !idle {
+            bed.tune(|tunables| tunables.idle = Nanos(0));
+        }
+        let root = bed.root();
+        let groups: Vec<GroupId> = (0..readers)
+            .map(|number| bed.group(&format!("g{number}"), root, 100))
+            .collect();
+        for (number, &group) in groups.iter().enumerate() {
+            bed.job(
+                Job::new(group)
+                    .think(200 * US)
+                    .sequential((number as u64) << 24),
+            );
+        }
+        let ios = bed.ios(&groups, SEC, 31 * SEC);
+        (
+            ios.iter().sum::<u64>() as f64,
+            *ios.iter().min().unwrap() as f64,
+        )
+    };
+    let (one, _) = run(1, true);
+    for readers in [2, 4, 16] {
+        let (all, least) = run(readers, true);
+        let (without, _) = run(readers, false);
+        report(&format!(
+            "{readers} readers: {:.1} % of one's throughput, {:.1} % without; least share {:.3} of {:.3}",
+            all / one * 100.0,
+            without / one * 100.0,
+            least / all,
+            1.0 / readers as f64
+        ));
+        assert!(all / one >= 0.85, "{:.1} %", all / one * 100.0);
+        assert!(least / all >= 0.9 / readers as f64);
+    }
+}
+
+/// A reader that thinks for 50 ms does not hold the disk: its neighbour keeps what it has alone,
+/// less the requests that the reader really makes.
+#[test]
+fn anticipation_stops_where_it_does_not_pay() {
+    for depth in [1, 8] {
+        let alone = {
+            let mut bed = Bed::new(DISK(), constant(4 * MS), 3);
+            let root = bed.root();
+            let group = bed.group("busy", root, 100);
+            bed.job(Job::new(group).depth(depth).think(200 * US).sequential(0));
+            bed.ios(&[group], 2 * SEC, 32 * SEC)[0] as f64
+        };
+        let mut bed = Bed::new(DISK(), constant(4 * MS), 3);
+        let root = bed.root();
+        let groups = [
+            bed.group("busy", root, 100),
+            bed.group("thinks", root, 1000),
+        ];
+        bed.job(
+            Job::new(groups[0])
+                .depth(depth)
+                .think(200 * US)
+                .sequential(0),
+        );
+        bed.job(Job::new(groups[1]).think(50 * MS).sequential(1 << 30));
+        let ios = bed.ios(&groups, 2 * SEC, 32 * SEC);
+        let kept = (ios[0] + ios[1]) as f64 / alone;
+        report(&format!(
+            "depth {depth}: both have {:.1} % of what one has alone",
+            kept * 100.0
+        ));
+        assert!(kept >= 0.95, "{:.1} %", kept * 100.0);
+    }
+}
+
+/// Deep queues on a rotating disk: shares hold with turns too, and the disk is not idle, however
+/// few requests there are.
+#[test]
+fn share_is_proportional_with_turns() {
+    for (servers, depth, tags) in [
+        (1, 1, 2),
+        (1, 1, 16),
+        (1, 1, 256),
+        (1, 31, 62),
+        (8, 8, 16),
+        (8, 8, 256),
+    ] {
+        let mut bed = Bed::new(
+            Disk::new(servers, depth, tags).rotational(),
+            constant(4 * MS),
+            4,
+        );
+        let root = bed.root();
+        let groups = [40, 20, 10].map(|weight| bed.group(&format!("w{weight}"), root, weight));
+        for group in groups {
+            bed.jobs(8, &Job::new(group).depth(4));
+        }
+        let before = bed.dev.state();
+        let got = bed.shares(&groups, 4 * SEC, 64 * SEC);
+        let idle = (bed.dev.state().idle - before.idle).0 as f64 / (64 * SEC) as f64;
+        let ios = bed.dev.counts().completed as f64 / (64.0 * 250.0 * f64::from(servers));
+        let what = format!("turns, k={servers} depth={depth} tags={tags}");
+        report(&format!(
+            "{what}: {:.2} % idle, {:.1} % of the disk's IOPS",
+            idle * 100.0,
+            ios * 100.0
+        ));
+        assert_shares(&what, &got, &entitled(&[40, 20, 10]), 0.01);
+        assert!(ios >= 0.97, "{:.1} % of the disk's IOPS", ios * 100.0);
+        bed.drain();
+    }
+}
+
+/// With fewer requests than readers, a reader that waits at the gate cannot issue: holding the
+/// device for it would be time lost.
+#[test]
+fn device_is_not_held_for_a_reader_without_a_request() {
+    for readers in [2, 3, 4] {
+        let mut bed = Bed::new(Disk::new(1, 1, 2).rotational(), constant(4 * MS), 5);
+        let root = bed.root();
+        let groups: Vec<GroupId> = (0..readers)
+            .map(|number| bed.group(&format!("g{number}"), root, 100))
+            .collect();
+        for (number, &group) in groups.iter().enumerate() {
+            bed.job(
+                Job::new(group)
+                    .think(200 * US)
+                    .sequential((number as u64) << 24),
+            );
+        }
+        let ios = bed.ios(&groups, SEC, 31 * SEC);
+        let one = 30.0 * SEC as f64 / (4.2 * MS as f64);
+        let speed = ios.iter().sum::<u64>() as f64 / one;
+        report(&format!(
+            "{readers} readers, 2 tags: {:.1} % of one's throughput {ios:?}",
+            speed * 100.0
+        ));
+        assert!(speed >= 0.90, "{:.1} %", speed * 100.0);
+    }
+}
+
+/// A device held for a reader: one request in, done, and somebody else's waits.
+fn held() -> (
+    disktime_core::Device,
+    [GroupId; 2],
+    [disktime_core::QueueId; 2],
+    u64,
+) {
+    use disktime_core::{Class, Device, Request, Weight};
+
+    let mut dev = Device::new(1, 16, true, Nanos(0)).unwrap();
+    dev.set_checked(true);
+    let weight = Weight::default();
+    let groups = [0, 1].map(|_| dev.add_group(dev.root(), weight, Class::Be).unwrap());
+    let queues = groups.map(|group| {
+        dev.add_queue(group, true, weight, Class::Be, Nanos(0))
+            .unwrap()
+    });
+    let read = |sector| Request {
+        sector,
+        sectors: 8,
+        ..Request::default()
+    };
+    let item = dev.insert(queues[0], read(0), Nanos(MS)).unwrap();
+    assert_eq!(dev.dispatch(Nanos(MS)), Some(item));
+    dev.insert(queues[1], read(4096), Nanos(2 * MS)).unwrap();
+    dev.complete(item, Nanos(3 * MS)).unwrap();
+    assert!(dev.state().holding && !dev.has_work(), "{}", dev.dump());
+    (dev, groups, queues, 3 * MS)
+}
+
+#[test]
+fn hold_ends_when_the_reader_comes_or_the_timer() {
+    use disktime_core::Request;
+
+    let (mut dev, groups, queues, now) = held();
+    let wake = dev.wake_at().unwrap();
+    assert!(wake.0 > now && wake.0 <= now + 8 * MS);
+    let item = dev.insert(
+        queues[0],
+        Request {
+            sector: 8,
+            sectors: 8,
+            ..Request::default()
+        },
+        Nanos(now + 200 * US),
+    );
+    assert_eq!(dev.dispatch(Nanos(now + 200 * US)), Some(item.unwrap()));
+    assert_eq!(dev.stats(groups[0]).unwrap().idle, Nanos(200 * US));
+
+    let (mut dev, groups, queues, _) = held();
+    dev.tick(wake);
+    let item = dev.dispatch(wake).unwrap();
+    assert_eq!(dev.item_queue(item), Ok(queues[1]));
+    assert_eq!(dev.stats(groups[0]).unwrap().idle.0, wake.0 - now);
+}
+
+/// Whatever ends a hold must leave the device with work to do, or it would stand still.
+#[test]
+fn hold_ends_when_what_it_is_for_goes_away() {
+    use disktime_core::{Class, Entity, Fault, Request, Tunables};
+
+    let express = Request {
+        express: true,
+        sector: 1 << 20,
+        sectors: 8,
+        ..Request::default()
+    };
+    type Event =
+        fn(&mut disktime_core::Device, [GroupId; 2], [disktime_core::QueueId; 2], Request, Nanos);
+    let events: [(&str, Event); 7] = [
+        ("queue removed, then group", |dev, groups, queues, _, _| {
+            dev.remove_queue(queues[0]).unwrap();
+            dev.remove_group(groups[0]).unwrap();
+        }),
+        ("express request", |dev, _, queues, express, now| {
+            dev.insert(queues[1], express, now).unwrap();
+        }),
+        ("better class", |dev, groups, queues, express, now| {
+            dev.set_class(Entity::Group(groups[1]), Class::Rt, now)
+                .unwrap();
+            dev.insert(
+                queues[1],
+                Request {
+                    express: false,
+                    ..express
+                },
+                now,
+            )
+            .unwrap();
+        }),
+        ("idle tuned away", |dev, _, _, _, now| {
+            let tunables = dev.tunables();
+            dev.tune(
+                Tunables {
+                    idle: Nanos(0),
+                    ..tunables
+                },
+                now,
+            );
+        }),
+        ("fault", |dev, _, _, _, now| dev.fail(Fault::Asked, now)),
+        ("a waiter at the gate", |dev, _, queues, _, now| {
+            dev.gate_wait(queues[1], now).unwrap();
+        }),
+        ("rearm", |dev, _, _, _, now| {
+            dev.fail(Fault::Asked, now);
+            assert!(dev.rearm(now));
+        }),
+    ];
+    for (name, event) in events {
+        let (mut dev, groups, queues, now) = held();
+        event(&mut dev, groups, queues, express, Nanos(now + 100 * US));
+        assert!(dev.has_work(), "{name}: {}", dev.dump());
+        let item = dev.dispatch(Nanos(now + 100 * US)).unwrap();
+        assert_eq!(dev.item_queue(item), Ok(queues[1]), "{name}");
+    }
+}
+
+/// The same for one process of several: the others of its group have requests queued.
+#[test]
+fn hold_ends_when_its_process_goes_away() {
+    use disktime_core::{Class, Device, Request, Weight};
+
+    let mut dev = Device::new(1, 16, true, Nanos(0)).unwrap();
+    dev.set_checked(true);
+    let [reader, other] = [0, 1].map(|_| {
+        dev.add_queue(dev.root(), true, Weight::default(), Class::Be, Nanos(0))
+            .unwrap()
+    });
+    let read = |sector| Request {
+        sector,
+        sectors: 8,
+        ..Request::default()
+    };
+    let item = dev.insert(reader, read(0), Nanos(MS)).unwrap();
+    assert_eq!(dev.dispatch(Nanos(MS)), Some(item));
+    let waits = dev.insert(other, read(4096), Nanos(2 * MS)).unwrap();
+    dev.complete(item, Nanos(3 * MS)).unwrap();
+    assert!(dev.state().holding && !dev.has_work(), "{}", dev.dump());
+    dev.remove_queue(reader).unwrap();
+    assert!(dev.has_work(), "{}", dev.dump());
+    assert_eq!(dev.dispatch(Nanos(3 * MS)), Some(waits));
+}
