@@ -1,0 +1,215 @@
+//! The load: fio processes, each put into its group before it becomes fio.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::plan::{Job, Run, Snapshot, Stop};
+
+use super::groups::Groups;
+
+/// How long fio may take to end when it was asked to.
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+/// Beyond the run's own times, for a fio that nobody stops.
+const SPARE_SECONDS: u64 = 120;
+
+/// The processes of a run.
+pub(super) struct Load {
+    jobs: Vec<Job>,
+    out: PathBuf,
+    /// The limit of a job's time; none where jobs end by themselves.
+    runtime: Option<u64>,
+    running: Vec<Option<Child>>,
+    starts: usize,
+}
+
+impl Load {
+    pub(super) fn new(run: &Run, out: &Path) -> Self {
+        let ends = run.phases.iter().any(|p| p.stop == Stop::FirstJobDone);
+        let total: u64 = run.phases.iter().map(|p| p.settle_ns + p.duration_ns).sum();
+        Self {
+            jobs: run.jobs.clone(),
+            out: out.to_owned(),
+            runtime: (!ends).then_some(total / 1_000_000_000 + SPARE_SECONDS),
+            running: run.jobs.iter().map(|_| None).collect(),
+            starts: 0,
+        }
+    }
+
+    /// Starts those of `jobs` that do not run.
+    pub(super) fn start(&mut self, jobs: &[usize], groups: &Groups) -> Result<()> {
+        for &index in jobs {
+            if self.running[index].is_some() {
+                continue;
+            }
+            let job = &self.jobs[index];
+            let report = self
+                .out
+                .join(format!("fio-{}-{}.json", self.starts, job.name));
+            let said = self
+                .out
+                .join(format!("fio-{}-{}.log", self.starts, job.name));
+            self.starts += 1;
+            let mut command = Command::new("/bin/sh");
+            // The shell enters the group; what it becomes is there from its first instruction.
+            command
+                .args(["-c", "echo 0 > \"$0\"/cgroup.procs && exec fio \"$@\""])
+                .arg(groups.path(job.group))
+                .arg(format!("--name={}", job.name))
+                .args(&job.args)
+                .args([
+                    "--output-format=json+",
+                    "--eta=never",
+                    "--lat_percentiles=1",
+                ])
+                .args(["--clat_percentiles=0", "--disk_util=0"])
+                .arg(format!("--output={}", report.display()));
+            if let Some(seconds) = self.runtime {
+                command
+                    .arg("--time_based")
+                    .arg(format!("--runtime={seconds}"));
+            }
+            let log =
+                File::create(&said).with_context(|| format!("cannot make {}", said.display()))?;
+            let log2 = log.try_clone()?;
+            let child = command
+                .stdin(Stdio::null())
+                .stdout(log)
+                .stderr(log2)
+                .current_dir("/tmp")
+                .spawn()
+                .context("cannot run /bin/sh")?;
+            self.running[index] = Some(child);
+        }
+        Ok(())
+    }
+
+    /// Waits until the groups of all these jobs do I/O.
+    pub(super) fn await_start(
+        &mut self,
+        jobs: &[usize],
+        groups: &Groups,
+        before: &Snapshot,
+        limit: Duration,
+    ) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let seen = groups.snapshot()?;
+            let waiting = jobs.iter().map(|&j| &self.jobs[j]).find(|job| {
+                let group = groups.name(job.group);
+                let beside = jobs
+                    .iter()
+                    .map(|&j| &self.jobs[j])
+                    .filter(|j| j.group == job.group);
+                let depth: u32 = beside.map(|j| j.depth).sum();
+                ios(&seen, group) < ios(before, group) + 2 * u64::from(depth)
+            });
+            let Some(job) = waiting else { return Ok(()) };
+            if start.elapsed() > limit {
+                bail!("job {} does no I/O", job.name);
+            }
+            self.check_alive(jobs)?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// An error if one of these jobs has ended.
+    pub(super) fn check_alive(&mut self, jobs: &[usize]) -> Result<()> {
+        for &index in jobs {
+            let Some(child) = &mut self.running[index] else {
+                continue;
+            };
+            if let Some(status) = child.try_wait()? {
+                let name = &self.jobs[index].name;
+                bail!(
+                    "fio of job {name} ended early with {status}: {}",
+                    self.said(name)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The last line that fio wrote about a job.
+    fn said(&self, name: &str) -> String {
+        let Ok(entries) = fs::read_dir(&self.out) else {
+            return String::new();
+        };
+        let text = entries
+            .flatten()
+            .map(|e| e.path())
+            .filter(|p| p.to_string_lossy().ends_with(&format!("-{name}.log")))
+            .filter_map(|p| fs::read_to_string(p).ok())
+            .last();
+        text.and_then(|t| t.lines().next_back().map(str::to_owned))
+            .unwrap_or_default()
+    }
+
+    /// Ends all jobs but these, in good order if they will.
+    pub(super) fn stop_all_but(&mut self, keep: &[usize]) -> Result<()> {
+        let ending: Vec<usize> = (0..self.running.len())
+            .filter(|i| self.running[*i].is_some() && !keep.contains(i))
+            .collect();
+        for &index in &ending {
+            if let Some(child) = &self.running[index] {
+                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
+            }
+        }
+        let start = Instant::now();
+        for &index in &ending {
+            let Some(child) = &mut self.running[index] else {
+                continue;
+            };
+            while child.try_wait()?.is_none() {
+                if start.elapsed() > STOP_LIMIT {
+                    let _ = child.kill();
+                    bail!("fio of job {} does not end", self.jobs[index].name);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            self.running[index] = None;
+        }
+        Ok(())
+    }
+}
+
+fn pair(snapshot: &Snapshot, group: &str, key: &str) -> Option<u64> {
+    snapshot.groups.get(group)?.get(key).copied()
+}
+
+fn ios(snapshot: &Snapshot, group: &str) -> u64 {
+    ["io.rios", "io.wios"]
+        .iter()
+        .filter_map(|key| pair(snapshot, group, key))
+        .sum()
+}
+
+/// Bytes moved: those of completed requests where the controller counts them, else those asked for.
+fn bytes(snapshot: &Snapshot, group: &str) -> u64 {
+    match pair(snapshot, group, "sectors") {
+        Some(sectors) => sectors * 512,
+        None => ["io.rbytes", "io.wbytes"]
+            .iter()
+            .filter_map(|key| pair(snapshot, group, key))
+            .sum(),
+    }
+}
+
+/// Whether the group of one of the jobs has moved all that its jobs are to move.
+pub(super) fn any_done(run: &Run, jobs: &[usize], before: &Snapshot, seen: &Snapshot) -> bool {
+    jobs.iter().map(|&j| &run.jobs[j]).any(|job| {
+        let group = &run.groups[job.group].name;
+        let all: u64 = jobs
+            .iter()
+            .map(|&j| &run.jobs[j])
+            .filter(|j| j.group == job.group)
+            .filter_map(|j| j.bytes)
+            .sum();
+        all > 0 && bytes(seen, group) >= bytes(before, group) + all
+    })
+}

@@ -1,0 +1,264 @@
+//! What runs inside the machine.
+
+mod counters;
+mod disk;
+mod groups;
+mod load;
+mod tracer;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::time::{ClockId, clock_gettime};
+
+use crate::plan::{
+    Event, OUT_DIR, PLAN_PATH, Phase, Plan, Run, Snapshot, Stop, TRACE_FILE, VERSION,
+};
+
+use disk::Disk;
+use groups::Groups;
+use load::Load;
+use tracer::Tracer;
+
+/// Longest time from the start of a job to its first I/Os: the machine is emulated and may share
+/// its host.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// How often a snapshot is sent while a phase runs.
+const TICK_NS: u64 = 500_000_000;
+
+/// CLOCK_MONOTONIC, which is also the trace's clock.
+fn now_ns() -> Result<u64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).context("cannot read CLOCK_MONOTONIC")?;
+    Ok(Duration::from(now).as_nanos() as u64)
+}
+
+fn write(path: impl AsRef<Path>, text: impl AsRef<str>) -> Result<()> {
+    let (path, text) = (path.as_ref(), text.as_ref());
+    // One write(2): that is what files of the kernel take for a command.
+    fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("cannot write {text:?} to {}", path.display()))
+}
+
+fn read(path: impl AsRef<Path>) -> Result<String> {
+    let path = path.as_ref();
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Runs a program to its end; an error carries what it said.
+fn command(program: &str, args: &[&str]) -> Result<()> {
+    let shown = || format!("{program} {}", args.join(" "));
+    let output = Command::new(program)
+        .args(args)
+        .output()
+        .with_context(|| format!("cannot run {}", shown()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{} ended with {}: {}", shown(), output.status, said.trim());
+    }
+    Ok(())
+}
+
+fn send(event: &Event) -> Result<()> {
+    let mut line = serde_json::to_string(event)?;
+    line.push('\n');
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(line.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Carries out the plan; says whether all runs went through.
+pub fn run_plan() -> Result<bool> {
+    let plan: Plan = serde_json::from_str(&read(PLAN_PATH)?).context("cannot read the plan")?;
+    ensure!(
+        plan.version == VERSION,
+        "the plan has version {}, this program speaks {VERSION}: build both from the same sources",
+        plan.version
+    );
+    let release = read("/proc/sys/kernel/osrelease")?.trim().to_owned();
+    send(&Event::Hello { release })?;
+    let mut ok = true;
+    for (index, run) in plan.runs.iter().enumerate() {
+        let mut trial = Trial::default();
+        let mut error = trial.measure(index, run).err().map(|e| format!("{e:#}"));
+        let last = trial.finish(index, run);
+        let (last, lost, counters, health) = match last {
+            Ok(end) => end,
+            Err(e) => {
+                error.get_or_insert(format!("{e:#}"));
+                Default::default()
+            }
+        };
+        ok &= error.is_none();
+        let stuck = error.is_some() && trial.disk.is_some();
+        send(&Event::Done {
+            run: index,
+            error,
+            last,
+            lost,
+            counters,
+            health,
+        })?;
+        if stuck {
+            bail!("the disk of run {index} cannot be taken away: giving up");
+        }
+    }
+    Ok(ok)
+}
+
+/// What the end of a run yields: last snapshot, lost events, the scheduler's counters, its health.
+type End = (
+    Snapshot,
+    u64,
+    std::collections::BTreeMap<String, u64>,
+    Option<String>,
+);
+
+/// What there is of a run so far; [`Trial::finish`] takes it away, whatever came before.
+#[derive(Default)]
+struct Trial {
+    disk: Option<Disk>,
+    groups: Option<Groups>,
+    tracer: Option<Tracer>,
+    load: Option<Load>,
+}
+
+fn folder(index: usize) -> PathBuf {
+    Path::new(OUT_DIR).join(format!("r{index}"))
+}
+
+impl Trial {
+    fn measure(&mut self, index: usize, run: &Run) -> Result<()> {
+        let out = folder(index);
+        fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+        self.disk = Some(Disk::make(&run.disk)?);
+        let disk = self.disk.as_ref().context("no disk")?;
+        disk.schedule_by(run)?;
+        self.groups = Some(Groups::make(run, disk)?);
+        if run.trace {
+            self.tracer = Some(Tracer::start(disk)?);
+        }
+        self.load = Some(Load::new(run, &out));
+        send(&Event::Start {
+            run: index,
+            nr_requests: disk.nr_requests()?,
+            mono_ns: now_ns()?,
+        })?;
+        for (number, phase) in run.phases.iter().enumerate() {
+            self.phase(index, run, number, phase)
+                .with_context(|| format!("phase {number} of run {index}"))?;
+        }
+        Ok(())
+    }
+
+    fn phase(&mut self, index: usize, run: &Run, number: usize, phase: &Phase) -> Result<()> {
+        let (Some(groups), Some(load)) = (&self.groups, &mut self.load) else {
+            bail!("the run was not set up");
+        };
+        load.stop_all_but(&phase.jobs)?;
+        let before = groups.snapshot()?;
+        load.start(&phase.jobs, groups)?;
+        load.await_start(&phase.jobs, groups, &before, START_LIMIT)?;
+
+        let tick = |snapshot| {
+            send(&Event::Tick {
+                run: index,
+                phase: number,
+                snapshot,
+            })
+        };
+        wait(now_ns()? + phase.settle_ns, || tick(groups.snapshot()?))?;
+        load.check_alive(&phase.jobs)?;
+        let begin = groups.snapshot()?;
+        let until = begin.mono_ns + phase.duration_ns;
+        send(&Event::Begin {
+            run: index,
+            phase: number,
+            snapshot: begin.clone(),
+        })?;
+        let end = match phase.stop {
+            Stop::Time => {
+                wait(until, || tick(groups.snapshot()?))?;
+                let end = groups.snapshot()?;
+                load.check_alive(&phase.jobs)?;
+                end
+            }
+            Stop::FirstJobDone => {
+                // The whole size was to be moved since the job began, not since the window did.
+                let mut next = begin.mono_ns + TICK_NS;
+                loop {
+                    let seen = groups.snapshot()?;
+                    if load::any_done(run, &phase.jobs, &before, &seen) {
+                        break seen;
+                    }
+                    ensure!(seen.mono_ns < until, "no job was done within the duration");
+                    if seen.mono_ns >= next {
+                        next += TICK_NS;
+                        tick(seen)?;
+                    }
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        };
+        send(&Event::End {
+            run: index,
+            phase: number,
+            snapshot: end,
+        })
+    }
+
+    fn finish(&mut self, index: usize, run: &Run) -> Result<End> {
+        let mut lost = 0;
+        let mut last = Snapshot::default();
+        if let Some(load) = &mut self.load {
+            load.stop_all_but(&[])?;
+        }
+        if let Some(groups) = &self.groups {
+            last = groups.snapshot()?;
+        }
+        if let Some(tracer) = self.tracer.take() {
+            let path = folder(index).join(TRACE_FILE);
+            lost = tracer.finish(&path)?;
+        }
+        let mut counters = Default::default();
+        let mut health = None;
+        if let Some(disk) = &self.disk {
+            if run.controller == crate::plan::Controller::Disktime {
+                counters = disk.counters();
+                health = disk.health();
+            }
+            disk.unschedule()?;
+        }
+        if let Some(groups) = self.groups.take() {
+            groups.remove()?;
+        }
+        if let Some(disk) = &self.disk {
+            disk.remove()?;
+        }
+        self.disk = None;
+        Ok((last, lost, counters, health))
+    }
+}
+
+/// Sleeps until the time is `until`, calling `tick` now and then.
+fn wait(until: u64, mut tick: impl FnMut() -> Result<()>) -> Result<()> {
+    loop {
+        let left = until.saturating_sub(now_ns()?);
+        if left == 0 {
+            return Ok(());
+        }
+        if left > TICK_NS * 3 / 2 {
+            std::thread::sleep(Duration::from_nanos(TICK_NS));
+            tick()?;
+        } else {
+            std::thread::sleep(Duration::from_nanos(left));
+        }
+    }
+}

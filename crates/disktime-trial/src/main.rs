@@ -1,0 +1,475 @@
+//! `disktime-trial`: measures shares of disk time on stock kernels under QEMU.
+#![forbid(unsafe_code)]
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand};
+use disktime_trial::live::Live;
+use disktime_trial::machine::{self, Left, Missing, Parts};
+use disktime_trial::plan::{Controller, Event, Plan, Run};
+use disktime_trial::report::{self, Outcome};
+use disktime_trial::scenario::{self, Options, Scenario};
+use disktime_vm::Progress;
+
+#[derive(Parser)]
+#[command(
+    name = "disktime-trial",
+    version,
+    about = "Measures shares of disk time on stock Debian kernels under QEMU",
+    after_help = "Examples:\n  disktime-trial demo\n  \
+                  disktime-trial run scenarios/tree.toml --controller disktime,none\n  \
+                  disktime-trial run scenarios/*.toml --json results.jsonl --keep traces\n\n\
+                  Exit status: 0 ok, 1 failed, 2 usage, 6 a check failed, 130 interrupted."
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run scenarios in a machine, analyse, check
+    Run {
+        /// Scenario files
+        #[arg(required = true, value_name = "SCENARIO.toml")]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        choice: Choice,
+        #[command(flatten)]
+        place: Place,
+        /// Write a result object a line to FILE, - for standard output
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Keep what the machines left (traces, fio's reports) in DIR, a folder for each boot
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
+        /// Boot anew for each scenario
+        #[arg(long)]
+        split: bool,
+        /// Measure again, N times in all at most, what did not count because the machine was too slow
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        attempts: u32,
+        /// Before each boot, wait until the host is idle, so many seconds at most
+        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        await_quiet: u64,
+    },
+    /// dm-band's tests 1 and 2 with disktime, bfq and none, live
+    Demo {
+        #[command(flatten)]
+        place: Place,
+        /// Where the results go
+        #[arg(long, value_name = "DIR", default_value = "target/demo")]
+        out: PathBuf,
+    },
+    /// Analyse again what run --keep kept
+    Analyse {
+        /// A folder of one boot
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// The scenario files
+        #[arg(required = true, value_name = "SCENARIO.toml")]
+        files: Vec<PathBuf>,
+        /// Write a result object a line to FILE, - for standard output
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
+    /// Say what run would do
+    Plan {
+        /// Scenario files
+        #[arg(required = true, value_name = "SCENARIO.toml")]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        choice: Choice,
+    },
+}
+
+#[derive(Args)]
+struct Choice {
+    /// Whom to measure, instead of whom the files name
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    controller: Option<Vec<Controller>>,
+    /// Only variants whose name contains TEXT
+    #[arg(long, value_name = "TEXT")]
+    variant: Vec<String>,
+    /// Measure each that often, in turn, instead of as often as the files say
+    #[arg(long, value_name = "N")]
+    runs: Option<u32>,
+    /// For fio's random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Multiply the windows' durations
+    #[arg(long, value_name = "F", default_value_t = 1.0)]
+    duration_scale: f64,
+}
+
+#[derive(Args)]
+struct Place {
+    /// 6.12 or 6.1
+    #[arg(long, default_value = "6.12")]
+    kernel: String,
+    /// Folder of disktime.ko and disktime-iosched.ko [default: target/kernel/KERNEL]
+    #[arg(long, value_name = "DIR")]
+    modules: Option<PathBuf>,
+    /// Folder of dt-trial and disktime, statically linked
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "target/guest/x86_64-unknown-linux-gnu/release"
+    )]
+    guest: PathBuf,
+}
+
+impl Choice {
+    fn options(self) -> Result<Options> {
+        if !(0.01..=100.0).contains(&self.duration_scale) {
+            bail!(
+                "--duration-scale is {}, not within 0.01 to 100",
+                self.duration_scale
+            );
+        }
+        if self.runs == Some(0) {
+            bail!("--runs is 0: nothing would be measured");
+        }
+        Ok(Options {
+            controllers: self.controller,
+            variants: self.variant,
+            rounds: self.runs,
+            seed: self.seed,
+            scale: self.duration_scale,
+        })
+    }
+}
+
+impl Place {
+    fn parts(self) -> Parts {
+        let modules = self
+            .modules
+            .unwrap_or_else(|| Path::new("target/kernel").join(&self.kernel));
+        Parts {
+            kernel: self.kernel,
+            modules,
+            guest: self.guest,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = disktime_vm::cancel_on_signals()
+        .context("cannot handle signals")
+        .and_then(|()| act(cli.verb));
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(_) if disktime_vm::cancelled() => {
+            eprintln!("interrupted");
+            ExitCode::from(130)
+        }
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            let hint = e
+                .downcast_ref::<Missing>()
+                .map(|m| m.hint.as_str())
+                .or_else(|| e.downcast_ref::<disktime_vm::Error>()?.advice());
+            if let Some(hint) = hint {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn act(verb: Verb) -> Result<u8> {
+    match verb {
+        Verb::Run {
+            files,
+            choice,
+            place,
+            json,
+            keep,
+            split,
+            attempts,
+            await_quiet,
+        } => {
+            let scenarios = load(&files)?;
+            let options = choice.options()?;
+            let parts = place.parts();
+            let batches: Vec<&[Scenario]> = if split {
+                scenarios.chunks(1).collect()
+            } else {
+                vec![&scenarios]
+            };
+            let mut all = Finished::default();
+            let mut boots = 0;
+            for batch in batches {
+                let mut plan = scenario::plan(batch, &options);
+                if plan.runs.is_empty() {
+                    bail!("nothing is left to run: no variant has such a name");
+                }
+                for attempt in 1..=attempts.max(1) {
+                    boots += 1;
+                    machine::await_quiet(Duration::from_secs(await_quiet), &Progress::auto());
+                    let dir = keep.as_ref().map(|k| k.join(format!("boot{boots}")));
+                    all.add(measure(batch, &plan, &options, &parts, dir.as_deref())?);
+                    plan.runs.retain(|run| all.uncounted(run));
+                    if plan.runs.is_empty() || disktime_vm::cancelled() || all.failure.is_some() {
+                        break;
+                    }
+                    if attempt < attempts {
+                        eprintln!("{} runs did not count: once more", plan.runs.len());
+                    }
+                }
+            }
+            report::check(&mut all.outcomes, &scenarios);
+            write_json(json.as_deref(), &all.outcomes)?;
+            // With the results on standard output, the tables are talk.
+            let text = table::show(&all.outcomes, &scenarios, false);
+            match json.as_deref() == Some(Path::new("-")) {
+                true => eprint!("{text}"),
+                false => print!("{text}"),
+            }
+            Ok(all.verdict())
+        }
+        Verb::Demo { place, out } => demo(place.parts(), &out),
+        Verb::Analyse { dir, files, json } => {
+            let scenarios = load(&files)?;
+            let read = |name: &str| {
+                let path = dir.join(name);
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+            };
+            let plan: Plan = serde_json::from_str(&read("plan.json")?)?;
+            let events = read("events.jsonl")?
+                .lines()
+                .map(serde_json::from_str)
+                .collect::<Result<Vec<Event>, _>>()?;
+            let mut outcomes =
+                report::collect(&plan, &scenarios, &events, Some(&dir), &BTreeMap::new(), 0);
+            report::check(&mut outcomes, &scenarios);
+            write_json(json.as_deref(), &outcomes)?;
+            print!("{}", table::show(&outcomes, &scenarios, false));
+            Ok(Finished {
+                outcomes,
+                failure: None,
+            }
+            .verdict())
+        }
+        Verb::Plan { files, choice } => {
+            let plan = scenario::plan(&load(&files)?, &choice.options()?);
+            for (number, run) in plan.runs.iter().enumerate() {
+                println!(
+                    "{:3} {} {} round {}",
+                    number + 1,
+                    disktime_trial::live::title(run),
+                    run.controller,
+                    run.round
+                );
+            }
+            println!("about {} s in one boot", machine::estimate(&plan).as_secs());
+            Ok(0)
+        }
+    }
+}
+
+fn load(files: &[PathBuf]) -> Result<Vec<Scenario>> {
+    let mut scenarios: Vec<Scenario> = Vec::new();
+    for file in files {
+        let scenario = scenario::load(file)?;
+        if scenarios
+            .iter()
+            .any(|s| s.name.get_ref() == scenario.name.get_ref())
+        {
+            bail!(
+                "{}: there is another scenario {}",
+                file.display(),
+                scenario.name.get_ref()
+            );
+        }
+        scenarios.push(scenario);
+    }
+    Ok(scenarios)
+}
+
+/// All that was measured.
+#[derive(Default)]
+struct Finished {
+    outcomes: Vec<Outcome>,
+    failure: Option<String>,
+}
+
+impl Finished {
+    /// Adds what was measured, in the place of earlier attempts at the same.
+    fn add(&mut self, other: Self) {
+        self.outcomes
+            .retain(|old| !other.outcomes.iter().any(|new| new.repeats(old)));
+        self.outcomes.extend(other.outcomes);
+        self.failure = self.failure.take().or(other.failure);
+    }
+
+    fn uncounted(&self, run: &Run) -> bool {
+        self.outcomes
+            .iter()
+            .any(|o| o.is_of(run) && o.counted == Some(false))
+    }
+
+    /// The exit status; says why on standard error.
+    fn verdict(&self) -> u8 {
+        let checks = || self.outcomes.iter().flat_map(|o| &o.checks);
+        if disktime_vm::cancelled() {
+            eprintln!("interrupted: this is what had been measured");
+            return 130;
+        }
+        if let Some(failure) = &self.failure {
+            eprintln!("error: {failure}");
+            return 1;
+        }
+        if self.outcomes.is_empty() {
+            eprintln!("error: nothing was measured");
+            return 1;
+        }
+        if checks().any(|c| c.ok == Some(false)) {
+            return 6;
+        }
+        if self.nothing_counts() {
+            eprintln!("error: no run counts: the machine could not load the disk");
+            eprintln!("hint: let the host do nothing else meanwhile, or use --await-quiet");
+            return 1;
+        }
+        0
+    }
+
+    fn nothing_counts(&self) -> bool {
+        let mut checks = self.outcomes.iter().flat_map(|o| &o.checks).peekable();
+        checks.peek().is_some() && checks.all(|c| c.ok.is_none())
+    }
+}
+
+/// Boots once, runs all of the scenarios.
+fn measure(
+    scenarios: &[Scenario],
+    plan: &Plan,
+    options: &Options,
+    parts: &Parts,
+    keep: Option<&Path>,
+) -> Result<Finished> {
+    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let dir = keep.unwrap_or(scratch.path());
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    fs::write(dir.join("plan.json"), serde_json::to_vec(plan)?)?;
+    eprintln!(
+        "{} runs in one machine, about {} s",
+        plan.runs.len(),
+        machine::estimate(plan).as_secs()
+    );
+    let mut live = Live::new(plan);
+    let left = machine::run(parts, plan, dir, &Progress::auto(), &mut |e| live.hear(e));
+    live.finish();
+    let Left {
+        events,
+        said,
+        host_idle,
+        failure,
+        total_ms,
+        accel,
+    } = left?;
+    let mut file = BufWriter::new(File::create(dir.join("events.jsonl"))?);
+    for event in &events {
+        serde_json::to_writer(&mut file, event)?;
+        file.write_all(b"\n")?;
+    }
+    file.flush()?;
+    if !said.is_empty() {
+        eprint!("{said}");
+    }
+    eprintln!(
+        "the machine ran for {:.1} s ({accel})",
+        total_ms as f64 / 1000.0
+    );
+    let outcomes = report::collect(
+        plan,
+        scenarios,
+        &events,
+        Some(dir),
+        &host_idle,
+        options.seed,
+    );
+    Ok(Finished { outcomes, failure })
+}
+
+fn write_json(to: Option<&Path>, outcomes: &[Outcome]) -> Result<()> {
+    let Some(path) = to else { return Ok(()) };
+    let mut text = String::new();
+    for outcome in outcomes {
+        text.push_str(&serde_json::to_string(outcome)?);
+        text.push('\n');
+    }
+    if path == Path::new("-") {
+        print!("{text}");
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The demo's scenarios: the same files that `run` takes, so that it cannot show anything else.
+const DEMO: [(&str, &str); 2] = [
+    (
+        "dm-band-test1.toml",
+        include_str!("../../../scenarios/dm-band-test1.toml"),
+    ),
+    (
+        "dm-band-test2.toml",
+        include_str!("../../../scenarios/dm-band-test2.toml"),
+    ),
+];
+/// The variant of them that is shown.
+const DEMO_VARIANT: &str = "servers8-nr256";
+
+fn demo(parts: Parts, out: &Path) -> Result<u8> {
+    let start = Instant::now();
+    let mut scenarios = Vec::new();
+    for (name, text) in DEMO {
+        let mut scenario = scenario::parse(text, &Path::new("scenarios").join(name))?;
+        scenario
+            .variants
+            .retain(|v| v.name.get_ref() == DEMO_VARIANT);
+        scenarios.push(scenario);
+    }
+    eprintln!(
+        "Three groups with weights 40, 20 and 10 share one disk (eight servers, 4 ms a request), first\n\
+         all three at work, then the middle one silent, as dm-band was shown in 2008. Each under\n\
+         disktime, BFQ and no scheduler, on an unmodified Debian kernel in one machine."
+    );
+    let options = Options::default();
+    let plan = scenario::plan(&scenarios, &options);
+    let mut finished = measure(&scenarios, &plan, &options, &parts, None)?;
+    report::check(&mut finished.outcomes, &scenarios);
+    let results = out.join("results.jsonl");
+    write_json(Some(&results), &finished.outcomes)?;
+    print!("{}", table::show(&finished.outcomes, &scenarios, true));
+    println!(
+        "\nTook {:.0} s. Results: {}",
+        start.elapsed().as_secs_f64(),
+        results.display()
+    );
+    println!(
+        "Next: try it by hand in a machine with `make vm-shell`, or see README.md for installing it."
+    );
+    if finished.nothing_counts() {
+        // The shares are to be seen all the same: it is a demonstration, not a proof.
+        println!(
+            "The host was busy with other things, and the machine too slow to keep the disk at work: the shares\n\
+             are as they are, but figures that count come from `disktime-trial run --await-quiet 600`."
+        );
+        return Ok(0);
+    }
+    Ok(finished.verdict())
+}

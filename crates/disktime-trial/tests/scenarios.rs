@@ -1,0 +1,54 @@
+//! The scenario files of the repository can be used.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use disktime_trial::plan::Controller;
+use disktime_trial::scenario::{Options, load, runs};
+
+#[test]
+fn every_scenario_file_is_one() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut count = 0;
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "toml") {
+            continue;
+        }
+        count += 1;
+        let scenario = load(&path).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(
+            path.file_stem().unwrap().to_str(),
+            Some(scenario.name.get_ref().as_str())
+        );
+        assert!(
+            !scenario.about.is_empty() && !scenario.checks.is_empty(),
+            "{}",
+            path.display()
+        );
+        let runs = runs(&scenario, &Options::default());
+        assert!(runs.iter().any(|r| r.controller == Controller::Disktime));
+    }
+    assert!(count >= 8, "{count} scenario files");
+}
+
+#[test]
+fn the_demo_shows_the_published_tests() {
+    for (name, published) in [
+        ("dm-band-test1", [Some(0.564), Some(0.292), Some(0.144)]),
+        ("dm-band-test2", [Some(0.801), None, Some(0.199)]),
+    ] {
+        let file = format!("../../scenarios/{name}.toml");
+        let scenario = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        let groups: Vec<_> = scenario
+            .groups
+            .iter()
+            .map(|g| (g.name.get_ref().as_str(), g.weight))
+            .collect();
+        assert_eq!(groups, [("sdb5", 40), ("sdb6", 20), ("sdb7", 10)]);
+        let seen: Vec<_> = scenario.groups.iter().map(|g| g.published).collect();
+        assert_eq!(seen, published);
+        use Controller::{Bfq, Disktime, None};
+        assert_eq!(scenario.controllers, [Disktime, Bfq, None]);
+    }
+}
