@@ -9,9 +9,9 @@ V        ?= 0
 Q        := $(if $(filter 1,$(V)),,@)
 CACHE    := $(or $(DISKTIME_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disktime)
 STATIC   := x86_64-unknown-linux-gnu
-VM       := target/release/disktime-vm
-TRIAL    := target/release/disktime-trial
-GUEST    := target/static/$(STATIC)/release
+BIN      := target/$(STATIC)/release
+VM       := $(BIN)/disktime-vm
+TRIAL    := $(BIN)/disktime-trial
 # A field of what the harness knows of a kernel: $(call kernel,6.12,btf)
 kernel    = $$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' \
 	$(CACHE)/kernels/$(1)/kernel.json $(2))
@@ -19,28 +19,30 @@ MODULES  := Kbuild $(shell find core kernel -type f 2>/dev/null)
 
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help demo test build bench vm-shell lint clean \
-	setup setup-test setup-lint tools guest modules check-core check-rust check-vm measure
+# Modules are kept once built, not taken for intermediate files.
+.SECONDARY:
+.PHONY: help demo test build torture bench vm-shell lint clean \
+	setup setup-test setup-lint tools modules check-core check-rust check-vm measure
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## three cgroups, 40/20/10 on one disk: disktime beside bfq and none (about 2 minutes)
-	$(Q)$(TRIAL) demo --kernel $(KERNEL)
+	$(Q)$(TRIAL) demo --kernel $(KERNEL) --guest $(BIN)
 
 test: setup-test build check-core check-rust check-vm ## everything but the long measurements
 
-build: setup tools guest modules ## the command, the harness and the modules
+build: setup tools modules ## the command, the harness and the modules
 
 measure: build ## every measurement that the README quotes (an hour)
-	$(Q)$(TRIAL) run scenarios/*.toml --kernel $(KERNEL) --json target/measure.jsonl
+	$(Q)$(TRIAL) run scenarios/*.toml --kernel $(KERNEL) --guest $(BIN) --json target/measure.jsonl
 
 bench: measure
 
 vm-shell: build ## a shell in a machine with the modules at hand
 	$(Q)$(VM) shell --kernel $(KERNEL) --module null_blk:nr_devices=0 \
 		--ko target/kernel/$(KERNEL)/disktime.ko \
-		--ko target/kernel/$(KERNEL)/disktime-iosched.ko --bin $(GUEST)/disktime
+		--ko target/kernel/$(KERNEL)/disktime-iosched.ko --bin $(BIN)/disktime
 
 lint: setup-lint build ## formatters and static checkers, changing nothing
 	$(Q)$(CARGO) fmt --check
@@ -61,27 +63,36 @@ setup-test: setup
 setup-lint: setup
 	$(Q)vm/setup lint
 
+# Static, because the machines have no libraries of their own; the host runs the
+# same programs.
 tools: setup
-	$(Q)$(CARGO) build --release --locked --workspace
-
-# Static, because the machines have no libraries of their own.
-guest: setup
 	$(Q)RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked \
-		--target $(STATIC) --target-dir target/static \
-		-p disktime -p disktime-trial --bin disktime --bin dt-trial
+		--target $(STATIC) -p disktime -p disktime-trial -p disktime-vm
 
 modules: $(foreach k,$(KERNEL),target/kernel/$(k)/disktime-iosched.ko)
 
 # The modules for kernel %, in a copy of their sources: objects and the
-# declarations generated from that kernel's BTF land beside them.
-target/kernel/%/disktime-iosched.ko: $(MODULES) | tools
+# declarations generated from that kernel's BTF land beside them. target/planted
+# has modules that declare one structure wrongly, which must refuse to load.
+define build-modules
 	$(Q)$(VM) fetch $* >/dev/null
 	$(Q)mkdir -p $(@D)
 	$(Q)cp -pR Kbuild core kernel $(@D)
-	@echo "modules: building for kernel $*"
+	@echo "modules: building for kernel $* in $(@D)"
 	$(Q)$(MAKE) --no-print-directory -C $(call kernel,$*,headers_dir) M=$(abspath $(@D)) \
 		CC=$(call kernel,$*,cc) DISKTIME_BTF=$(call kernel,$*,btf) DISKTIME_WERROR=1 \
-		$(if $(filter 1,$(V)),V=1,-s) modules
+		$(if $(filter 1,$(V)),V=1,-s) $(1) modules
+endef
+
+target/kernel/%/disktime-iosched.ko: $(MODULES) | tools
+	$(call build-modules)
+
+target/planted/%/disktime-iosched.ko: $(MODULES) | tools
+	$(call build-modules,DISKTIME_PLANT_FAULT=1)
+
+target/cases/dtcase: vm/cases/dtcase.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -O2 -Wall -Wextra -pthread -static -o $@ $<
 
 # ---- tests ----
 
@@ -92,5 +103,15 @@ check-rust: setup
 	$(Q)$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(Q)$(CARGO) test --locked --workspace
 
-check-vm: $(foreach k,$(KERNELS),target/kernel/$(k)/disktime-iosched.ko) tools guest
-	$(Q)$(VM) suite vm/cases --var ko=$(abspath target/kernel)/{kernel} --var bin=$(abspath $(GUEST))
+# SCALE=full does what the torture cases promise, about ten times as much.
+SCALE ?= short
+ALL_MODULES = $(foreach k,$(KERNELS),target/kernel/$(k)/disktime-iosched.ko \
+	target/planted/$(k)/disktime-iosched.ko)
+
+check-vm: $(ALL_MODULES) target/cases/dtcase tools
+	$(Q)$(VM) suite vm/cases --var ko=$(abspath target/kernel) \
+		--var planted=$(abspath target/planted) --var tools=$(abspath target/cases) \
+		--var scale=$(SCALE)
+
+torture: build ## the cases in machines at full length (an hour)
+	$(Q)$(MAKE) --no-print-directory check-vm SCALE=full

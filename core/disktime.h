@@ -95,6 +95,7 @@ struct dt_line {
 	u64 vtime[DT_NR_CLASSES];	/* start tag last served; monotonic */
 	struct dt_floor floors[DT_NR_CLASSES];
 	u32 nr;				/* entities in all trees */
+	u32 present;			/* bit c: class c has anybody in line */
 };
 
 /* The children of one entity. */

@@ -191,10 +191,16 @@ enum dt_class dt_path_class(const struct dt_entity *ent)
 void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 {
 	u64 v = dt_level_of(ent)->ready.vtime[ent->class];
-	u64 credit = dt_max(CREDIT_NS, dev->tun.slice_ns);
-	u64 low = v - dt_virtual(credit, ent->weight);
-	u64 high = v + dt_virtual(DT_LEAD_MAX_NS, ent->weight);
+	s64 ahead = (s64)(ent->vdisktime - v);
+	u64 credit, low, high;
 
+	/* Near enough for any weight, as it mostly is: no need to divide. */
+	if (ahead >= -(s64)((CREDIT_NS << DT_VSHIFT) / DT_WEIGHT_MAX) &&
+	    ahead <= (s64)((DT_LEAD_MAX_NS << DT_VSHIFT) / DT_WEIGHT_MAX))
+		return;
+	credit = dt_max(CREDIT_NS, dev->tun.slice_ns);
+	low = v - dt_virtual(credit, ent->weight);
+	high = v + dt_virtual(DT_LEAD_MAX_NS, ent->weight);
 	if (dt_before(ent->vdisktime, low))
 		ent->vdisktime = low;
 	else if (dt_before(high, ent->vdisktime))

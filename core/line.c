@@ -56,6 +56,7 @@ void dt_line_init(struct dt_line *line)
 		line->floors[class].since_ns = 0;
 	}
 	line->nr = 0;
+	line->present = 0;
 }
 
 void dt_line_add(struct dt_line *line, struct dt_spot *spot,
@@ -75,6 +76,7 @@ void dt_line_add(struct dt_line *line, struct dt_spot *spot,
 	dt_tree_add(&line->trees[class], &spot->node, key);
 	spot->on = true;
 	line->nr++;
+	line->present |= 1u << class;
 }
 
 void dt_line_del(struct dt_line *line, struct dt_spot *spot,
@@ -85,6 +87,8 @@ void dt_line_del(struct dt_line *line, struct dt_spot *spot,
 	dt_tree_del(&line->trees[class], &spot->node);
 	spot->on = false;
 	line->nr--;
+	if (!line->trees[class].nr)
+		line->present &= ~(1u << class);
 }
 
 void dt_line_move(struct dt_line *line, struct dt_spot *spot,
@@ -95,11 +99,8 @@ void dt_line_move(struct dt_line *line, struct dt_spot *spot,
 
 enum dt_class dt_line_best(const struct dt_line *line)
 {
-	int class = 0;
-
-	while (class < DT_NR_CLASSES && !line->trees[class].nr)
-		class++;
-	return class;
+	return line->present ? (enum dt_class)__builtin_ctz(line->present) :
+			       DT_NR_CLASSES;
 }
 
 bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now)
@@ -117,9 +118,12 @@ struct dt_spot *dt_line_pick(struct dt_line *line, u64 now)
 
 	if (best == DT_NR_CLASSES)
 		return NULL;
-	for (class = DT_NR_CLASSES - 1; class > best; class--)
-		if (dt_line_due(line, class, now))
-			break;
+	/* Mostly all are of one class, and there is no floor to look at. */
+	class = best;
+	if (line->present != 1u << best)
+		for (class = DT_NR_CLASSES - 1; class > best; class--)
+			if (dt_line_due(line, class, now))
+				break;
 	return DT_CONTAINER(line->trees[class].first, struct dt_spot, node);
 }
 
@@ -131,26 +135,21 @@ void dt_line_started(struct dt_line *line, enum dt_class class, u64 key)
 void dt_line_served(struct dt_line *line, enum dt_class class, u64 cost_ns,
 		    u64 now)
 {
-	int better, lower;
+	u32 better = line->present & ((1u << class) - 1);
+	u32 worse = line->present & ~((2u << class) - 1);
+	int lower;
 
 	line->floors[class].since_ns = now;
-
-	for (better = 0; better < (int)class; better++)
-		if (line->trees[better].nr)
-			break;
 	/*
 	 * Where nobody better waits it is not on the floor's account, but for
 	 * what is owed: a better process that waits for each of its requests
 	 * is not in line when the floor is due.
 	 */
-	if (better < (int)class || line->floors[class].owed_ns > 0)
+	if (better || line->floors[class].owed_ns > 0)
 		line->floors[class].owed_ns -= cost_ns;
-
-	for (lower = class + 1; lower < DT_NR_CLASSES; lower++) {
-		if (line->trees[lower].nr) {
-			line->floors[lower].owed_ns +=
-				dt_div(cost_ns, floors[lower].div);
-			break;
-		}
+	if (worse) {
+		lower = __builtin_ctz(worse);
+		line->floors[lower].owed_ns +=
+			dt_div(cost_ns, floors[lower].div);
 	}
 }

@@ -114,6 +114,10 @@ void dt_tree_move(struct dt_tree *tree, struct dt_node *node, u64 key)
 {
 	struct dt_node *next, *prev;
 
+	if (tree->nr == 1) {
+		node->key = key;
+		return;
+	}
 	if (key == node->key)
 		return;
 	if (dt_before(key, node->key)) {

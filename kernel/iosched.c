@@ -215,7 +215,7 @@ static struct disktime_queue *queue_for(struct disktime_iosched *ios,
 
 /* Under dev->lock. */
 static void insert_one(struct disktime_iosched *ios, struct request *rq,
-		       bool at_head, struct list_head *free)
+		       bool at_head, struct list_head *free, u64 now)
 {
 	struct disktime_rq *drq = disktime_rq_is_sched(rq) ?
 				  disktime_rq_of(rq) : NULL;
@@ -223,7 +223,6 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 	struct disktime_queue *queue;
 	struct request_queue *q = ios->q;
 	unsigned int flags = 0;
-	u64 now = disktime_now();
 	bool was_idle;
 
 	/*
@@ -273,12 +272,14 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 	struct request *rq;
 	unsigned long flags;
 	LIST_HEAD(free);
+	u64 now;
 
 	spin_lock_irqsave(&dev->lock, flags);
+	now = disktime_now();
 	while (!list_empty(list)) {
 		rq = list_first_entry(list, struct request, queuelist);
 		list_del_init(&rq->queuelist);
-		insert_one(ios, rq, at_head, &free);
+		insert_one(ios, rq, at_head, &free, now);
 	}
 	disktime_arm(ios);
 	spin_unlock_irqrestore(&dev->lock, flags);

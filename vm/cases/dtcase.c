@@ -410,7 +410,7 @@ static void go(struct worker *w)
 		die("thread: %s", strerror(errno));
 }
 
-/* DEV threads= seconds= gap_ms= bs= writes=PERCENT seed= */
+/* DEV threads= seconds= gap_ms= least= bs= writes=PERCENT seed= */
 static int cmd_hammer(int argc, char **argv)
 {
 	uint64_t nr = option(argv, "threads", 64);
@@ -438,8 +438,8 @@ static int cmd_hammer(int argc, char **argv)
 	       (unsigned long long)nr, (unsigned long long)ios,
 	       (unsigned long long)least, (unsigned long long)worst / 1000000,
 	       (unsigned long long)seed);
-	if (!least)
-		die("a thread did no I/O");
+	if (least < option(argv, "least", 0))
+		die("a thread did only %llu I/Os", (unsigned long long)least);
 	if (worst > gap_ns)
 		die("a thread waited %llu ms", (unsigned long long)worst / 1000000);
 	return 0;
@@ -485,7 +485,7 @@ static int cmd_reap(int argc, char **argv)
 {
 	uint64_t nr = option(argv, "procs", 32), kills = option(argv, "kills", 100);
 	uint64_t seed = option(argv, "seed", 1), gap = option(argv, "gap_ms", 2000);
-	uint64_t begin, took, worst = 0, i, which;
+	uint64_t begin, took, worst = 0, i, which, state = seed;
 	pid_t pids[MAX_THREADS];
 	int status;
 
@@ -493,9 +493,9 @@ static int cmd_reap(int argc, char **argv)
 	if (nr > MAX_THREADS)
 		die("at most %d processes", MAX_THREADS);
 	for (i = 0; i < nr + kills; i++) {
-		which = i < nr ? i : below(&seed, nr);
+		which = i < nr ? i : below(&state, nr);
 		if (i >= nr) {
-			usleep(below(&seed, 8000));
+			usleep(below(&state, 8000));
 			begin = now_ns();
 			kill(pids[which], SIGKILL);
 			if (waitpid(pids[which], &status, 0) != pids[which])
@@ -519,8 +519,8 @@ static int cmd_reap(int argc, char **argv)
 		kill(pids[i], SIGKILL);
 	for (i = 0; i < nr; i++)
 		waitpid(pids[i], &status, 0);
-	printf("%llu of %llu processes killed, the slowest end took %llu ms (seed %llu)\n",
-	       (unsigned long long)(nr + kills), (unsigned long long)(nr + kills),
+	printf("%llu processes killed, the slowest end took %llu ms (seed %llu)\n",
+	       (unsigned long long)kills,
 	       (unsigned long long)worst / 1000000, (unsigned long long)seed);
 	if (worst / 1000000 > gap)
 		die("a killed process took too long to end");
@@ -549,7 +549,7 @@ struct stamp {
 struct model {
 	pthread_t thread;
 	const char *path;
-	uint64_t seed, end_ns, nr_threads, index, stripes;
+	uint64_t seed, end_ns, nr_threads, index, stripes, first;
 	uint32_t *generation;	/* by own sector, counted without the others' */
 	uint64_t salt;
 	bool discards, big;
@@ -576,8 +576,8 @@ static void fill(struct stamp *stamp, uint64_t sector, uint64_t generation,
 static uint64_t place(const struct model *m, uint64_t own)
 {
 	if (m->big)
-		return m->index * m->stripes * STRIPE + own;
-	return (own / STRIPE * m->nr_threads + m->index) * STRIPE + own % STRIPE;
+		return m->first + m->index * m->stripes * STRIPE + own;
+	return m->first + (own / STRIPE * m->nr_threads + m->index) * STRIPE + own % STRIPE;
 }
 
 static bool matches(struct model *m, const struct stamp *got, uint64_t own)
@@ -692,9 +692,9 @@ static void *model_work(void *arg)
 }
 
 /*
- * DEV threads= seconds= seed= discards=0|1 big=0|1 offset is the whole disk:
- * big=1 gives each thread a contiguous part, and sizes up to 128 KB at any
- * sector; otherwise stripes of 4 KB.
+ * DEV threads= seconds= seed= mb= at_mb= discards=0|1 big=0|1 zero=0|1. Uses mb
+ * MB, all by default, from at_mb on; they have to be zeroes unless zero=1. big=1 gives each thread a contiguous part, and sizes
+ * up to 128 KB at any sector; otherwise it has stripes of 4 KB.
  */
 static int cmd_model(int argc, char **argv)
 {
@@ -702,6 +702,7 @@ static int cmd_model(int argc, char **argv)
 	uint64_t end_ns = now_ns() + option(argv, "seconds", 5) * 1000000000ull;
 	uint64_t sectors, writes = 0, reads = 0, syncs = 0, discards = 0, bad = 0, i;
 	static struct model models[MAX_THREADS];
+	uint64_t range[2];
 	int fd = open(argv[0], O_RDWR);
 
 	(void)argc;
@@ -712,6 +713,10 @@ static int cmd_model(int argc, char **argv)
 		sectors = option(argv, "mb", 0) * 2048;
 	if (nr > MAX_THREADS)
 		die("at most %d threads", MAX_THREADS);
+	range[0] = option(argv, "at_mb", 0) << 20;
+	range[1] = sectors * SECTOR;
+	if (option(argv, "zero", 0) && ioctl(fd, BLKZEROOUT, range))
+		die("zeroing %s: %s", argv[0], strerror(errno));
 	for (i = 0; i < nr; i++) {
 		models[i] = (struct model) {
 			.path = argv[0],
@@ -720,6 +725,7 @@ static int cmd_model(int argc, char **argv)
 			.end_ns = end_ns,
 			.nr_threads = nr,
 			.index = i,
+			.first = option(argv, "at_mb", 0) * 2048,
 			.stripes = sectors / STRIPE / nr,
 			.discards = option(argv, "discards", 0),
 			.big = option(argv, "big", 0),

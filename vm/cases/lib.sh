@@ -14,6 +14,8 @@ say() {
 }
 
 fail() {
+	dmesg | tail -n 15
+	grep -H . /sys/block/*/queue/scheduler
 	say "FAIL: $*"
 	exit 1
 }
@@ -76,11 +78,14 @@ group() {
 	test -z "${3:-}" || echo "$3" >"$CGROUPS/$1/io.disktime.class" || fail "class $3"
 }
 
-# inside PATH COMMAND...: runs it in that cgroup.
+# inside PATH COMMAND...: runs it, a program or a function, in that cgroup.
 inside() {
 	inside_group=$1
 	shift
-	sh -c 'echo $$ >'"$CGROUPS/$inside_group"'/cgroup.procs && exec "$@"' sh "$@"
+	(
+		echo 0 >"$CGROUPS/$inside_group/cgroup.procs" || exit 125
+		"$@"
+	)
 }
 
 counter() {
@@ -104,7 +109,7 @@ balanced() {
 			if (!("inserted" in c)) bad = "no counters"
 			if (c["inserted"] != c["removed"] + c["dispatched"]) bad = bad " inserted"
 			if (c["dispatched"] != c["completed"] + c["requeued"]) bad = bad " dispatched"
-			n = split("queued inflight tags_used empty faults bypassed", zero)
+			n = split("queued inflight tags_used empty bypassed", zero)
 			for (i = 1; i <= n; i++)
 				if (c[zero[i]] != 0) bad = bad " " zero[i]
 			if (c["raced"] > 200 + c["dispatched"] / 4) bad = bad " raced"
@@ -122,6 +127,9 @@ balanced() {
 		fail "$1: an invariant does not hold"
 	}
 	test "$(cat "/sys/block/$1/queue/iosched/health")" = ok || fail "$1: health"
+	# Only where a case has asked for it.
+	dmesg | grep 'serving in order of arrival' | grep -v 'asked for' && fail "a fault"
+	return 0
 }
 
 # spawn NAME COMMAND...: in the background; reap_all looks at how each ended.
@@ -139,7 +147,9 @@ reap_all() {
 		wait "${spawned#*:}"
 		spawn_status=$?
 		if test $spawn_status != 0; then
-			tail -n 20 "/tmp/${spawned%%:*}.log"
+			cp /tmp/*.log /tmp/*.fio /out 2>/dev/null
+			head -n 12 "/tmp/${spawned%%:*}.log"
+			grep -i err "/tmp/${spawned%%:*}.log"
 			fail "${spawned%%:*} ended with $spawn_status"
 		fi
 	done

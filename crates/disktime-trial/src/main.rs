@@ -122,7 +122,7 @@ struct Place {
     #[arg(
         long,
         value_name = "DIR",
-        default_value = "target/guest/x86_64-unknown-linux-gnu/release"
+        default_value = "target/x86_64-unknown-linux-gnu/release"
     )]
     guest: PathBuf,
 }
