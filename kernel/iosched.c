@@ -83,6 +83,22 @@ static void tell_fault(struct disktime_iosched *ios)
 	       dt_fault_name(core->fault));
 }
 
+/*
+ * A host's tags, which all hardware queues share, are resized after
+ * depth_updated() was called, so that their number is seen only now.
+ */
+static void follow_shared_tags(struct disktime_iosched *ios, u64 now)
+{
+	struct request_queue *q = ios->q;
+	u32 tags = READ_ONCE(q->nr_requests);
+
+	if (!(q->tag_set->flags & BLK_MQ_F_TAG_HCTX_SHARED) || !tags ||
+	    tags == ios->dev->core.tags)
+		return;
+	dt_dev_resize(&ios->dev->core, ios->depth_hw, tags, now);
+	disktime_gate_run(ios);
+}
+
 static void disktime_watch(struct work_struct *work)
 {
 	struct disktime_iosched *ios = container_of(to_delayed_work(work),
@@ -93,6 +109,7 @@ static void disktime_watch(struct work_struct *work)
 	spin_lock_irq(&dev->lock);
 	dt_watch(&dev->core, now);
 	tell_fault(ios);
+	follow_shared_tags(ios, now);
 	if (now > 5 * NSEC_PER_SEC)
 		disktime_queue_reap(dev, NULL, now - 5 * NSEC_PER_SEC);
 	spin_unlock_irq(&dev->lock);

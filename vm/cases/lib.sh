@@ -25,6 +25,15 @@ full_or() {
 	if test "$SCALE" = full; then echo "$1"; else echo "$2"; fi
 }
 
+# Whoever waits for direct I/O that never comes is no hung task to the kernel: look at the clock.
+(
+	sleep "$(full_or 850 240)"
+	cat /sys/kernel/debug/block/*/sched/counters /sys/kernel/debug/block/*/sched/state
+	ps -o pid,stat,args
+	say "FAIL: not done in time"
+	kill -KILL $$
+) &
+
 # random LIMIT: sets R to 0 .. LIMIT-1.
 random() {
 	STATE=$(((STATE * 1103515245 + 12345) & 0x7fffffff))

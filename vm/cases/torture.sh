@@ -267,8 +267,14 @@ scsi)
 		inside a fio --name=verify "--filename=/dev/$DISK" --direct=1 --rw=randrw --bs=4k \
 			--ioengine=io_uring --iodepth=64 --size="$(full_or 32 2)m" --verify=crc32c \
 			--verify_fatal=1 --output=/tmp/verify.txt || fail "verify, opts $opts"
-		one_of 4 8 32 64
+		one_of 5 9 17 33
 		echo "$R" >"/sys/block/$DISK/queue/nr_requests"
+		for _ in $(seq 50); do
+			test "$(counter "$DISK" tags)" = "$R" && break
+			sleep 0.1
+		done
+		test "$(counter "$DISK" tags)" = "$R" ||
+			fail "$R requests, but the gate counts $(counter "$DISK" tags)"
 		echo 0 >$knobs/every_nth
 		echo 0 >$knobs/opts
 		balanced "$DISK"

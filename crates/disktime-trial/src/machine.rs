@@ -90,7 +90,7 @@ pub fn run(
     progress: &Progress,
     on_event: &mut dyn FnMut(&Event),
 ) -> Result<Left> {
-    let guest = "build the programs for the machine first: make guest";
+    let guest = "build the programs for the machine first: make tools";
     let ko = "build the modules first: make modules";
     let trial = need(
         "the program that measures",
