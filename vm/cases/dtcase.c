@@ -445,11 +445,12 @@ static int cmd_hammer(int argc, char **argv)
 	return 0;
 }
 
-/* DEV threads=  waiting=  seconds= seed=: NOWAIT threads beside others. */
+/* DEV threads= waiting= seconds= gap_ms= seed=: NOWAIT threads beside others. */
 static int cmd_nowait(int argc, char **argv)
 {
 	uint64_t nr = option(argv, "threads", 8);
 	uint64_t others = option(argv, "waiting", 24);
+	uint64_t gap_ns = option(argv, "gap_ms", 2000) * 1000000ull;
 	uint64_t seed = option(argv, "seed", 1), ios = 0, again = 0, i;
 	uint64_t end_ns = now_ns() + option(argv, "seconds", 5) * 1000000000ull;
 
@@ -466,8 +467,9 @@ static int cmd_nowait(int argc, char **argv)
 		if (i < nr) {
 			ios += workers[i].ios;
 			again += workers[i].again;
-		} else if (!workers[i].ios) {
-			die("a thread that may sleep did no I/O");
+		} else if (workers[i].max_gap_ns > gap_ns) {
+			die("a thread that may sleep waited %llu ms",
+			    (unsigned long long)workers[i].max_gap_ns / 1000000);
 		}
 	}
 	printf("%llu I/Os without sleeping, %llu EAGAIN (seed %llu)\n",

@@ -30,7 +30,7 @@ dtcase reap /dev/nb0 procs=48 kills="$(full_or 500 30)" seed="$SEED" || fail "ki
 balanced nb0
 
 say "requests that may not sleep"
-dtcase nowait /dev/nb0 threads=8 waiting=32 seconds="$brief" seed="$SEED" || fail "nowait"
+dtcase nowait /dev/nb0 threads=8 waiting=32 seconds="$seconds" seed="$SEED" || fail "nowait"
 balanced nb0
 inside light fio --name=uring --filename=/dev/nb0 --direct=1 --rw=randrw --bs=4k --ioengine=io_uring \
 	--iodepth=64 --numjobs=2 --time_based --runtime="$brief" --output=/tmp/uring.txt ||

@@ -53,6 +53,13 @@ nap() {
 	sleep "0.$(printf %03d "$R")"
 }
 
+rename_files() {
+	for i in $(seq 40); do
+		mkdir -p "/mnt/d/$i" && echo "$i" >"/mnt/d/$i/f" && mv "/mnt/d/$i/f" "/mnt/d/f$i" || return
+	done
+	sync && rm -r /mnt/d
+}
+
 torture_disk() {
 	name=$1
 	shift
@@ -95,6 +102,7 @@ cgroups)
 	torture_disk nb1 submit_queues=2
 	spawn weights weights
 	n=0
+	rounds=0
 	total=$(full_or 500 60)
 	# Three loads go from cgroup to cgroup; each cgroup is removed when they have left it, with
 	# their requests still in flight.
@@ -116,16 +124,18 @@ cgroups)
 			fi
 			random 1000
 			echo $((R + 1)) >"$new/io.disktime.weight" || fail "weight"
-			eval "pid=\$PID$i old=\${OLD$i:-}"
-			echo "$pid" >"$new/cgroup.procs" || fail "migration"
-			if test -n "$old"; then
+			eval "R=\$PID$i"
+			echo "$R" >"$new/cgroup.procs" || fail "migration"
+			eval "old=\${OLD$i:-}"
+			if test -n "${old:=}"; then
 				rmdir "$old" || fail "rmdir $old"
 				case $old in */sub) rmdir "${old%/sub}" || fail "rmdir" ;; esac
 			fi
 			eval "OLD$i=\$new"
 			n=$((n + 1))
 		done
-		if test $((n % 50)) = 0; then
+		rounds=$((rounds + 1))
+		if test $((rounds % 10)) = 0; then
 			use nb1 none
 			nap 20
 			use nb1 disktime
@@ -251,6 +261,7 @@ scsi)
 		sleep 0.1
 	done
 	test -b "/dev/$DISK" || fail "no disk"
+	say "$DISK"
 	use "$DISK" disktime
 	knobs=/sys/bus/pseudo/drivers/scsi_debug
 	DEVS=$(cat "/sys/block/$DISK/dev")
@@ -264,6 +275,7 @@ scsi)
 		n=$((n + 1))
 		dtcase model "/dev/$DISK" threads=16 big=$((n % 2)) discards=1 zero=1 mb=16 seconds="$(full_or 10 1)" \
 			seed=$((SEED + n)) || fail "data, opts $opts"
+		say "opts $opts, model"
 		inside a fio --name=verify "--filename=/dev/$DISK" --direct=1 --rw=randrw --bs=4k \
 			--ioengine=io_uring --iodepth=64 --size="$(full_or 32 2)m" --verify=crc32c \
 			--verify_fatal=1 --output=/tmp/verify.txt || fail "verify, opts $opts"
@@ -278,13 +290,14 @@ scsi)
 		echo 0 >$knobs/every_nth
 		echo 0 >$knobs/opts
 		balanced "$DISK"
+		say "opts $opts, fio"
 	done
 	test "$(counter "$DISK" requeued)" -gt 0 || fail "nothing was requeued"
 	say "commands that time out and are aborted"
 	echo 1 >"/sys/block/$DISK/device/timeout"
 	for opts in 0x4 0x10000; do
 		echo $opts >$knobs/opts
-		echo "$(full_or 200 300)" >$knobs/every_nth
+		full_or 200 900 >$knobs/every_nth
 		inside b dtcase model "/dev/$DISK" threads=16 big=0 zero=1 mb=16 seconds="$(full_or 20 2)" \
 			seed="$SEED" || fail "data, opts $opts"
 		echo 0 >$knobs/every_nth
@@ -326,9 +339,7 @@ fs)
 		done
 		spawn loop inside a dtcase model /dev/loop0 threads=8 mb=32 big=1 zero=1 \
 			seconds="$(full_or 10 2)" seed="$SEED"
-		spawn churn sh -c 'for i in $(seq 40); do
-			mkdir -p /mnt/d/$i && echo $i >/mnt/d/$i/f && mv /mnt/d/$i/f /mnt/d/f$i || exit 1
-			done && sync && rm -r /mnt/d'
+		spawn files rename_files
 		for _ in 1 2 3 4; do
 			sleep 0.5
 			echo 3 >/proc/sys/vm/drop_caches
