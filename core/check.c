@@ -24,6 +24,7 @@ enum {
 	INV_CHARGED,
 	INV_PARENT,
 	INV_ACTIVE,
+	INV_FOLD,
 	NR_INV,
 };
 
@@ -44,6 +45,7 @@ const char *dt_invariant(int number)
 		[INV_HOLD] = "the device is held only for somebody who has nothing queued, while others have",
 		[INV_CHARGED] = "an idle device has charged all its busy time, and no more",
 		[INV_ACTIVE] = "a level's active weight is that of its busy children",
+		[INV_FOLD] = "a group has its own queues below its leaf exactly while it has children",
 		[INV_PARENT] = "a parent stands before its children in the list of groups",
 	};
 
@@ -154,19 +156,22 @@ static int check_queue(const struct dt_queue *queue)
 {
 	const struct dt_list *pos;
 	const struct dt_item *item;
+	u32 sorted = 0;
 
 	if (!tree_sound(&queue->sorted))
 		return INV_TREE;
-	if (queue->sorted.nr != list_length(&queue->fifo) ||
-	    queue->ent.nr_queued !=
-		    queue->sorted.nr + list_length(&queue->urgent) ||
+	if (queue->ent.nr_queued != list_length(&queue->fifo) +
+				    list_length(&queue->urgent) ||
 	    queue->ent.nr_waiting != list_length(&queue->waiters))
 		return INV_QUEUE_ITEMS;
 	for (pos = queue->fifo.next; pos != &queue->fifo; pos = pos->next) {
 		item = DT_CONTAINER(pos, struct dt_item, fifo);
 		if (item->state != DT_ITEM_QUEUED || item->queue != queue)
 			return INV_QUEUE_ITEMS;
+		sorted += item->sorted;
 	}
+	if (sorted != queue->sorted.nr)
+		return INV_QUEUE_ITEMS;
 	return check_entity(&queue->ent);
 }
 
@@ -191,8 +196,12 @@ static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
 			return bad;
 		sum_up(&sums, &queue->ent);
 	}
-	if (sums_differ(&sums, &grp->leaf))
+	if (sums_differ(&sums, grp->own))
 		return INV_CHILD_SUMS;
+	if (grp->own != (grp->nr_children ? &grp->leaf : &grp->ent))
+		return INV_FOLD;
+	if (!grp->nr_children)
+		return check_entity(&grp->ent);
 	if (sums.weight != active_weight(&grp->queues) ||
 	    dt_list_empty(&grp->active) != !sums.weight)
 		return INV_ACTIVE;
@@ -218,7 +227,7 @@ static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
 
 static int check_hold(const struct dt_dev *dev)
 {
-	bool room = dev->nr_inflight < dt_dev_depth(dev);
+	bool room = dev->nr_inflight < dev->depth;
 	bool any = dev->fault ? !dt_list_empty(&dev->all) : dev->nr_queued > 0;
 	bool work = room && any && !dev->holding;
 
@@ -230,7 +239,7 @@ static int check_hold(const struct dt_dev *dev)
 	    !dt_list_empty(&dev->express))
 		return INV_HOLD;
 	if (dev->turn_queue ? dev->turn_queue->ent.nr_queued :
-			      dev->turn_grp->leaf.nr_queued)
+			      dev->turn_grp->own->nr_queued)
 		return INV_HOLD;
 	return 0;
 }

@@ -108,7 +108,7 @@ struct dt_level {
 
 enum dt_kind {
 	DT_KIND_GROUP,
-	DT_KIND_LEAF,		/* a group's own queues, beside its children */
+	DT_KIND_LEAF,		/* a group's own queues, beside child groups */
 	DT_KIND_QUEUE,
 };
 
@@ -150,12 +150,13 @@ struct dt_stats {
 
 struct dt_group {
 	struct dt_entity ent;
-	struct dt_entity leaf;
+	struct dt_entity leaf;		/* in use while it has children */
+	struct dt_entity *own;		/* parent of its queues: leaf or ent */
 	struct dt_level children;	/* child groups and the leaf */
-	struct dt_level queues;		/* of the leaf */
+	struct dt_level queues;		/* below own */
 	struct dt_dev *dev;
 	struct dt_list link;		/* dev->groups */
-	struct dt_list active;		/* dev->active, while its leaf is busy */
+	struct dt_list active;		/* dev->active, while own is busy */
 	struct dt_list queue_list;	/* struct dt_queue.link */
 	struct dt_think think;
 	u64 last_dispatch_ns;
@@ -170,7 +171,7 @@ struct dt_queue {
 	struct dt_list link;		/* grp->queue_list */
 	struct dt_list fifo;		/* items by arrival */
 	struct dt_list urgent;		/* items inserted at the head */
-	struct dt_tree sorted;		/* items by sector */
+	struct dt_tree sorted;		/* items by sector, if order asks */
 	struct dt_list waiters;		/* struct dt_waiter.link */
 	u64 next_sector;		/* where its last item ended */
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item; 0: unknown */
@@ -201,7 +202,8 @@ struct dt_item {
 	u8 state;			/* enum dt_item_state */
 	u8 dir;				/* enum dt_dir */
 	bool express;
-	bool urgent;
+	bool urgent;			/* on queue->urgent, not queue->fifo */
+	bool sorted;			/* on queue->sorted as well */
 };
 
 /* A process that waits for a request; lives on its stack. */
@@ -256,6 +258,8 @@ struct dt_dev {
 	u32 nr_queued;
 	u32 nr_inflight;
 	u32 depth_hw;			/* what the device takes at once */
+	u32 depth;			/* how many items may be in flight */
+	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;
 	bool holding;			/* idle for turn_grp's or turn_queue's next */
 	bool work;			/* has_work; written under the lock */
@@ -267,7 +271,7 @@ struct dt_dev {
 	u64 idle_clock_ns;		/* total time held idle */
 	u64 last_sector;		/* end of the last dispatched item */
 	u64 last_dispatch_ns;
-	u64 class_dispatch_ns[DT_NR_CLASSES]; /* last dispatch of a better one */
+	u64 class_dispatch_ns[DT_NR_CLASSES]; /* when each was dispatched last */
 	struct dt_queue *last_queue;	/* dispatched from last; only compared */
 
 	/* requests: gate.c */
@@ -325,7 +329,10 @@ void dt_requeue(struct dt_dev *dev, struct dt_item *item, u64 now);
 /* Time has passed: to be called at the time that dt_wake_at() gave. */
 void dt_tick(struct dt_dev *dev, u64 now);
 /* When to call dt_tick(), or 0 for never. */
-u64 dt_wake_at(const struct dt_dev *dev);
+static inline u64 dt_wake_at(const struct dt_dev *dev)
+{
+	return dev->holding ? dev->hold_until_ns : 0;
+}
 /* Lockless: whether dt_dispatch() would return an item. */
 static inline bool dt_has_work(const struct dt_dev *dev)
 {

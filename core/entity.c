@@ -6,8 +6,15 @@
  *	 |- leaf ------- queues of the root's own processes
  *	 |- group A
  *	 |   |- leaf --- queues
- *	 |   `- group A1 ...
- *	 `- group B ...
+ *	 |   `- group A1
+ *	 |       `------ queues
+ *	 `- group B ---- queues
+ *
+ * A group's own processes compete with its child groups through one entity, its
+ * leaf. A group without child groups, as most are, has its queues right below
+ * it: a level with one entity in it divides nothing, and would cost as much as
+ * one that does. Getting its first child, or losing the last, folds the leaf
+ * out or in.
  *
  * Every entity competes with its siblings only; what it gets, its children
  * divide in the same way. A charge therefore walks from a queue to the root
@@ -63,13 +70,98 @@ void dt_level_init(struct dt_level *level)
 		level->active_weight[class] = 0;
 }
 
+static bool entity_active(const struct dt_entity *ent)
+{
+	return ent->nr_queued || ent->nr_granted || ent->nr_waiting;
+}
+
+/*
+ * Where the entity would stand if all the requests it already holds had been
+ * served: the gate hands out requests in the order in which the device will
+ * want them, not in the order in which it wants them now.
+ */
+static u64 gate_key(const struct dt_dev *dev, const struct dt_entity *ent)
+{
+	u64 cost = dev->cost_ns[DT_READ];
+	u64 held = ent->nr_queued + ent->nr_granted;
+
+	cost = dt_max(cost, dev->cost_ns[DT_WRITE]);
+	return ent->vdisktime + dt_virtual(held * dt_max(cost, 1), ent->weight);
+}
+
+static void gate_move(struct dt_dev *dev, struct dt_entity *ent)
+{
+	if (ent->gate.on)
+		dt_line_move(&dt_level_of(ent)->gate, &ent->gate, ent->class,
+			     gate_key(dev, ent));
+}
+
+static void set_own(struct dt_group *grp, struct dt_entity *own)
+{
+	struct dt_list *pos;
+
+	grp->own = own;
+	for (pos = grp->queue_list.next; pos != &grp->queue_list;
+	     pos = pos->next)
+		DT_CONTAINER(pos, struct dt_queue, link)->ent.parent = own;
+}
+
+/* The first child comes: the group's own queues become one entity beside it. */
+static void fold_out(struct dt_group *grp)
+{
+	struct dt_level *level = &grp->children;
+	struct dt_entity *ent = &grp->ent, *leaf = &grp->leaf;
+
+	leaf->parent = ent;
+	leaf->nr_queued = ent->nr_queued;
+	leaf->nr_granted = ent->nr_granted;
+	leaf->nr_inflight = ent->nr_inflight;
+	leaf->nr_waiting = ent->nr_waiting;
+	leaf->vdisktime = level->ready.vtime[leaf->class];
+	ent->level = level;
+	set_own(grp, leaf);
+	if (leaf->nr_queued)
+		dt_line_add(&level->ready, &leaf->ready, leaf->class,
+			    leaf->vdisktime, grp->dev->clock_ns);
+	if (leaf->nr_waiting)
+		dt_line_add(&level->gate, &leaf->gate, leaf->class,
+			    gate_key(grp->dev, leaf), grp->dev->clock_ns);
+	if (dt_entity_busy(leaf))
+		level->active_weight[leaf->class] += leaf->weight;
+}
+
+/* The last child has gone, with nothing left below it. */
+static void fold_in(struct dt_group *grp)
+{
+	struct dt_level *level = &grp->children;
+	struct dt_entity *leaf = &grp->leaf;
+
+	dt_line_del(&level->ready, &leaf->ready, leaf->class);
+	dt_line_del(&level->gate, &leaf->gate, leaf->class);
+	if (dt_entity_busy(leaf))
+		level->active_weight[leaf->class] -= leaf->weight;
+	leaf->nr_queued = 0;
+	leaf->nr_granted = 0;
+	leaf->nr_inflight = 0;
+	leaf->nr_waiting = 0;
+	/* In no level, it can be given any weight and class. */
+	leaf->parent = NULL;
+	grp->ent.level = &grp->queues;
+	set_own(grp, &grp->ent);
+}
+
 void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 		   struct dt_group *parent, u32 weight, enum dt_class class)
 {
+	if (parent && !parent->nr_children++)
+		fold_out(parent);
 	dt_entity_init(&grp->ent, DT_KIND_GROUP, parent ? &parent->ent : NULL,
-		       &grp->children, weight, class);
-	dt_entity_init(&grp->leaf, DT_KIND_LEAF, &grp->ent, &grp->queues,
-		       DT_WEIGHT_DEFAULT, DT_BE);
+		       &grp->queues, weight, class);
+	dt_entity_init(&grp->leaf, DT_KIND_LEAF, NULL, NULL, DT_WEIGHT_DEFAULT,
+		       DT_BE);
+	grp->leaf.level = &grp->queues;
+	grp->own = &grp->ent;
+	dt_level_init(&grp->children);
 	grp->dev = dev;
 	grp->think = (struct dt_think) { 0 };
 	grp->last_dispatch_ns = dev->clock_ns;
@@ -79,8 +171,6 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	dt_list_init(&grp->queue_list);
 	dt_list_init(&grp->active);
 	dt_list_add_tail(&dev->groups, &grp->link);
-	if (parent)
-		parent->nr_children++;
 }
 
 bool dt_group_busy(const struct dt_group *grp)
@@ -93,19 +183,22 @@ bool dt_queue_busy(const struct dt_queue *queue)
 	return dt_entity_busy(&queue->ent);
 }
 
-/* After a change of its counts: does the entity's weight count at its level? */
-static void note_busy(struct dt_entity *ent, bool was_busy)
+/* The weight of a busy entity counts at its level. Before its counts grow: */
+static void note_coming(struct dt_entity *ent)
 {
-	u64 *weight = &dt_level_of(ent)->active_weight[ent->class];
-	bool busy = dt_entity_busy(ent);
-	struct dt_group *grp;
+	if (!dt_entity_busy(ent))
+		dt_level_of(ent)->active_weight[ent->class] += ent->weight;
+}
 
-	if (busy == was_busy)
-		return;
-	*weight += busy ? ent->weight : -(u64)ent->weight;
-	if (ent->kind != DT_KIND_LEAF)
-		return;
-	grp = dt_leaf_group(ent);
+/* After its counts have shrunk: */
+static void note_going(struct dt_entity *ent)
+{
+	if (!dt_entity_busy(ent))
+		dt_level_of(ent)->active_weight[ent->class] -= ent->weight;
+}
+
+void dt_group_note_change(struct dt_group *grp, bool busy)
+{
 	if (busy) {
 		dt_list_add_tail(&grp->dev->active, &grp->active);
 		grp->dev->nr_active++;
@@ -145,7 +238,8 @@ void dt_group_exit(struct dt_group *grp)
 	if (grp->ent.parent) {
 		parent = DT_CONTAINER(grp->ent.parent, struct dt_group, ent);
 		inherit_stats(parent, grp);
-		parent->nr_children--;
+		if (!--parent->nr_children)
+			fold_in(parent);
 	}
 	dt_list_del(&grp->link);
 }
@@ -153,7 +247,7 @@ void dt_group_exit(struct dt_group *grp)
 void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
 		   u32 weight, enum dt_class class, u64 now)
 {
-	dt_entity_init(&queue->ent, DT_KIND_QUEUE, &grp->leaf, NULL, weight,
+	dt_entity_init(&queue->ent, DT_KIND_QUEUE, grp->own, NULL, weight,
 		       class);
 	queue->grp = grp;
 	dt_list_init(&queue->fifo);
@@ -207,49 +301,23 @@ void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 		ent->vdisktime = high;
 }
 
-static bool entity_active(const struct dt_entity *ent)
-{
-	return ent->nr_queued || ent->nr_granted || ent->nr_waiting;
-}
-
-/*
- * Where the entity would stand if all the requests it already holds had been
- * served: the gate hands out requests in the order in which the device will
- * want them, not in the order in which it wants them now.
- */
-static u64 gate_key(const struct dt_dev *dev, const struct dt_entity *ent)
-{
-	u64 cost = dev->cost_ns[DT_READ];
-	u64 held = ent->nr_queued + ent->nr_granted;
-
-	cost = dt_max(cost, dev->cost_ns[DT_WRITE]);
-	return ent->vdisktime + dt_virtual(held * dt_max(cost, 1), ent->weight);
-}
-
-static void gate_move(struct dt_dev *dev, struct dt_entity *ent)
-{
-	if (ent->gate.on)
-		dt_line_move(&dt_level_of(ent)->gate, &ent->gate, ent->class,
-			     gate_key(dev, ent));
-}
-
 void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now)
 {
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		bool was_busy = dt_entity_busy(ent);
-
-		if (!entity_active(ent))
-			dt_entity_place(dev, ent);
-		if (!ent->nr_queued++)
+		note_coming(ent);
+		if (!ent->nr_queued++) {
+			if (!ent->nr_granted && !ent->nr_waiting)
+				dt_entity_place(dev, ent);
 			dt_line_add(&dt_level_of(ent)->ready, &ent->ready,
 				    ent->class, ent->vdisktime, now);
+		}
 		gate_move(dev, ent);
-		note_busy(ent, was_busy);
 	}
 	ent->nr_queued++;
 	dev->nr_queued++;
+	dt_group_note(queue->grp);
 }
 
 void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue)
@@ -257,16 +325,15 @@ void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		bool was_busy = dt_entity_busy(ent);
-
 		if (!--ent->nr_queued)
 			dt_line_del(&dt_level_of(ent)->ready, &ent->ready,
 				    ent->class);
 		gate_move(dev, ent);
-		note_busy(ent, was_busy);
+		note_going(ent);
 	}
 	ent->nr_queued--;
 	dev->nr_queued--;
+	dt_group_note(queue->grp);
 }
 
 static void charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
@@ -287,6 +354,7 @@ void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
 		charge(dev, ent, time_ns);
 }
 
+/* From queued to in flight: as busy as before. */
 void dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
 			u64 cost_ns, u64 now)
 {
@@ -294,14 +362,12 @@ void dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
 		struct dt_line *line = &dt_level_of(ent)->ready;
-		bool was_busy = dt_entity_busy(ent);
 
 		dt_line_served(line, ent->class, cost_ns, now);
 		ent->nr_inflight++;
 		if (!--ent->nr_queued)
 			dt_line_del(line, &ent->ready, ent->class);
 		charge(dev, ent, cost_ns);
-		note_busy(ent, was_busy);
 	}
 	ent->nr_queued--;
 	ent->nr_inflight++;
@@ -314,14 +380,13 @@ void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		bool was_busy = dt_entity_busy(ent);
-
 		ent->nr_inflight--;
 		charge(dev, ent, more_ns);
-		note_busy(ent, was_busy);
+		note_going(ent);
 	}
 	ent->nr_inflight--;
 	dev->nr_inflight--;
+	dt_group_note(queue->grp);
 }
 
 void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)
@@ -329,17 +394,16 @@ void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		bool was_busy = dt_entity_busy(ent);
-
+		note_coming(ent);
 		if (!entity_active(ent))
 			dt_entity_place(dev, ent);
 		if (!ent->nr_waiting++)
 			dt_line_add(&dt_level_of(ent)->gate, &ent->gate,
 				    ent->class, gate_key(dev, ent), now);
-		note_busy(ent, was_busy);
 	}
 	ent->nr_waiting++;
 	dev->nr_waiting++;
+	dt_group_note(queue->grp);
 }
 
 void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted)
@@ -347,19 +411,18 @@ void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		bool was_busy = dt_entity_busy(ent);
-
 		ent->nr_granted += granted;
 		if (!--ent->nr_waiting)
 			dt_line_del(&dt_level_of(ent)->gate, &ent->gate,
 				    ent->class);
 		gate_move(dev, ent);
-		note_busy(ent, was_busy);
+		note_going(ent);
 	}
 	ent->nr_granted += granted;
 	ent->nr_waiting--;
 	dev->nr_granted += granted;
 	dev->nr_waiting--;
+	dt_group_note(queue->grp);
 }
 
 void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue)
@@ -367,15 +430,14 @@ void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		bool was_busy = dt_entity_busy(ent);
-
+		note_coming(ent);
 		if (!entity_active(ent))
 			dt_entity_place(dev, ent);
 		ent->nr_granted++;
-		note_busy(ent, was_busy);
 	}
 	ent->nr_granted++;
 	dev->nr_granted++;
+	dt_group_note(queue->grp);
 }
 
 void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue)
@@ -383,14 +445,13 @@ void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		bool was_busy = dt_entity_busy(ent);
-
 		ent->nr_granted--;
 		gate_move(dev, ent);
-		note_busy(ent, was_busy);
+		note_going(ent);
 	}
 	ent->nr_granted--;
 	dev->nr_granted--;
+	dt_group_note(queue->grp);
 }
 
 /*

@@ -16,11 +16,6 @@ static inline struct dt_queue *dt_entity_queue(struct dt_entity *ent)
 	return DT_CONTAINER(ent, struct dt_queue, ent);
 }
 
-static inline struct dt_group *dt_leaf_group(struct dt_entity *leaf)
-{
-	return DT_CONTAINER(leaf, struct dt_group, leaf);
-}
-
 /* Does it hold or want any request? */
 static inline bool dt_entity_busy(const struct dt_entity *ent)
 {
@@ -45,6 +40,17 @@ void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now);
 void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted);
 void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue);
 void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue);
+void dt_group_note_change(struct dt_group *grp, bool busy);
+
+/* Keep dev->active, after a change of the group's counts. */
+static inline void dt_group_note(struct dt_group *grp)
+{
+	bool busy = dt_entity_busy(grp->own);
+
+	if (unlikely(busy == dt_list_empty(&grp->active)))
+		dt_group_note_change(grp, busy);
+}
+
 /* Place an entity that becomes active by its level's virtual time. */
 void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent);
 /* Add to the charge of everybody from @ent to the root; may be negative. */

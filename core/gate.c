@@ -123,7 +123,7 @@ static u64 group_part(const struct dt_dev *dev, const struct dt_group *grp)
 	const struct dt_entity *ent;
 
 	/* The order of the factors does not matter to the product. */
-	for (ent = &grp->leaf; ent->parent; ent = ent->parent)
+	for (ent = grp->own; ent->parent; ent = ent->parent)
 		part = part_of(ent, part);
 	return part;
 }
@@ -145,8 +145,8 @@ static u64 kept_for_others(const struct dt_dev *dev, const struct dt_group *grp)
 			DT_CONTAINER(pos, struct dt_group, active);
 
 		whole = group_part(dev, other) >> PART_SHIFT;
-		if (other != grp && whole > held(&other->leaf))
-			kept += whole - held(&other->leaf);
+		if (other != grp && whole > held(other->own))
+			kept += whole - held(other->own);
 	}
 	return kept;
 }
@@ -157,8 +157,8 @@ static bool goes_before(const struct dt_group *other,
 {
 	const struct dt_entity *a, *b;
 
-	for (a = &other->leaf; a->parent; a = a->parent)
-		for (b = &grp->leaf; b->parent; b = b->parent)
+	for (a = other->own; a->parent; a = a->parent)
+		for (b = grp->own; b->parent; b = b->parent)
 			if (a->parent == b->parent)
 				return a->class == b->class &&
 				       dt_before(a->vdisktime, b->vdisktime);
@@ -182,16 +182,16 @@ static bool is_furthest_behind(const struct dt_dev *dev,
 /* May @queue, somebody of which waits, have one more request now? */
 static bool admits(const struct dt_dev *dev, const struct dt_queue *queue)
 {
-	const struct dt_entity *leaf = &queue->grp->leaf;
+	const struct dt_entity *own = queue->ent.parent;
 	u64 all = (u64)dev->nr_queued + dev->nr_granted + dev->nr_inflight;
 	u64 part;
 
-	if (all < dt_dev_depth(dev))
+	if (all < dev->depth)
 		return true;
 	part = group_part(dev, queue->grp);
-	if (held(leaf) >= part >> PART_SHIFT) {
+	if (held(own) >= part >> PART_SHIFT) {
 		/* Only a fraction is left of its part, if that. */
-		if (held(leaf) << PART_SHIFT >= dt_max(part, 1) ||
+		if (held(own) << PART_SHIFT >= dt_max(part, 1) ||
 		    all + kept_for_others(dev, queue->grp) >= dev->tags)
 			return false;
 		/* Without a whole request there is nothing but the order. */

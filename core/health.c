@@ -60,16 +60,8 @@ static void clear_entity(struct dt_entity *ent)
 /* What is in flight or granted stays counted, and keeps its weight in. */
 static void count_entity(struct dt_entity *ent)
 {
-	struct dt_group *grp;
-
-	if (!ent->parent || !(ent->nr_inflight || ent->nr_granted))
-		return;
-	dt_level_of(ent)->active_weight[ent->class] += ent->weight;
-	if (ent->kind == DT_KIND_LEAF) {
-		grp = dt_leaf_group(ent);
-		dt_list_add_tail(&grp->dev->active, &grp->active);
-		grp->dev->nr_active++;
-	}
+	if (ent->parent && dt_entity_busy(ent))
+		dt_level_of(ent)->active_weight[ent->class] += ent->weight;
 }
 
 /* Stand everything that is queued or waits at the gate in line again. */
@@ -99,6 +91,7 @@ static void rebuild(struct dt_dev *dev)
 		grp = DT_CONTAINER(pos, struct dt_group, link);
 		clear_entity(&grp->ent);
 		clear_entity(&grp->leaf);
+		dt_level_init(&grp->children);
 		dt_list_init(&grp->active);
 		for (each = grp->queue_list.next; each != &grp->queue_list;
 		     each = each->next) {
@@ -110,6 +103,7 @@ static void rebuild(struct dt_dev *dev)
 		grp = DT_CONTAINER(pos, struct dt_group, link);
 		count_entity(&grp->ent);
 		count_entity(&grp->leaf);
+		dt_group_note(grp);
 		for (each = grp->queue_list.next; each != &grp->queue_list;
 		     each = each->next) {
 			queue = DT_CONTAINER(each, struct dt_queue, link);
@@ -148,7 +142,7 @@ static u64 patience(const struct dt_dev *dev, const struct dt_group *grp)
 	u64 ratio;
 	int class;
 
-	for (ent = &grp->leaf; ent->parent; ent = ent->parent) {
+	for (ent = grp->own; ent->parent; ent = ent->parent) {
 		level = dt_level_of(ent);
 		ratio = 1 + dt_div(level->active_weight[ent->class],
 				   ent->weight);

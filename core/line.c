@@ -91,18 +91,6 @@ void dt_line_del(struct dt_line *line, struct dt_spot *spot,
 		line->present &= ~(1u << class);
 }
 
-void dt_line_move(struct dt_line *line, struct dt_spot *spot,
-		  enum dt_class class, u64 key)
-{
-	dt_tree_move(&line->trees[class], &spot->node, key);
-}
-
-enum dt_class dt_line_best(const struct dt_line *line)
-{
-	return line->present ? (enum dt_class)__builtin_ctz(line->present) :
-			       DT_NR_CLASSES;
-}
-
 bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now)
 {
 	const struct dt_floor *floor = &line->floors[class];
@@ -112,34 +100,22 @@ bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now)
 		!dt_before(now, floor->since_ns + floors[class].cap_ns));
 }
 
-struct dt_spot *dt_line_pick(struct dt_line *line, u64 now)
+enum dt_class dt_line_class(const struct dt_line *line, u64 now)
 {
 	int best = dt_line_best(line), class;
 
-	if (best == DT_NR_CLASSES)
-		return NULL;
-	/* Mostly all are of one class, and there is no floor to look at. */
-	class = best;
-	if (line->present != 1u << best)
-		for (class = DT_NR_CLASSES - 1; class > best; class--)
-			if (dt_line_due(line, class, now))
-				break;
-	return DT_CONTAINER(line->trees[class].first, struct dt_spot, node);
+	for (class = DT_NR_CLASSES - 1; class > best; class--)
+		if (dt_line_due(line, class, now))
+			break;
+	return (enum dt_class)class;
 }
 
-void dt_line_started(struct dt_line *line, enum dt_class class, u64 key)
-{
-	line->vtime[class] = dt_later(line->vtime[class], key);
-}
-
-void dt_line_served(struct dt_line *line, enum dt_class class, u64 cost_ns,
-		    u64 now)
+void dt_line_floors(struct dt_line *line, enum dt_class class, u64 cost_ns)
 {
 	u32 better = line->present & ((1u << class) - 1);
 	u32 worse = line->present & ~((2u << class) - 1);
 	int lower;
 
-	line->floors[class].since_ns = now;
 	/*
 	 * Where nobody better waits it is not on the floor's account, but for
 	 * what is owed: a better process that waits for each of its requests

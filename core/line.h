@@ -32,18 +32,57 @@ void dt_line_add(struct dt_line *line, struct dt_spot *spot,
 		 enum dt_class class, u64 key, u64 now);
 void dt_line_del(struct dt_line *line, struct dt_spot *spot,
 		 enum dt_class class);
-void dt_line_move(struct dt_line *line, struct dt_spot *spot,
-		  enum dt_class class, u64 key);
-/* The spot to be served next, or NULL. */
-struct dt_spot *dt_line_pick(struct dt_line *line, u64 now);
-/* One of @class that stands at @key begins to be served. */
-void dt_line_started(struct dt_line *line, enum dt_class class, u64 key);
-/* One of @class got @cost_ns: keeps the floors. */
-void dt_line_served(struct dt_line *line, enum dt_class class, u64 cost_ns,
-		    u64 now);
 /* Whether @class is to be served now whatever better ones wait. */
 bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now);
+enum dt_class dt_line_class(const struct dt_line *line, u64 now);
+void dt_line_floors(struct dt_line *line, enum dt_class class, u64 cost_ns);
+
+static inline void dt_line_move(struct dt_line *line, struct dt_spot *spot,
+				enum dt_class class, u64 key)
+{
+	struct dt_tree *tree = &line->trees[class];
+
+	if (tree->nr == 1)
+		spot->node.key = key;
+	else
+		dt_tree_move(tree, &spot->node, key);
+}
+
 /* The best class that has anybody in the line, or DT_NR_CLASSES. */
-enum dt_class dt_line_best(const struct dt_line *line);
+static inline enum dt_class dt_line_best(const struct dt_line *line)
+{
+	return line->present ? (enum dt_class)__builtin_ctz(line->present) :
+			       DT_NR_CLASSES;
+}
+
+/* The spot to be served next, or NULL. */
+static inline struct dt_spot *dt_line_pick(struct dt_line *line, u64 now)
+{
+	enum dt_class class = dt_line_best(line);
+
+	if (class == DT_NR_CLASSES)
+		return NULL;
+	/* Mostly all are of one class, and there is no floor to look at. */
+	if (unlikely(line->present != 1u << class))
+		class = dt_line_class(line, now);
+	return DT_CONTAINER(line->trees[class].first, struct dt_spot, node);
+}
+
+/* One of @class that stands at @key begins to be served. */
+static inline void dt_line_started(struct dt_line *line, enum dt_class class,
+				   u64 key)
+{
+	line->vtime[class] = dt_later(line->vtime[class], key);
+}
+
+/* One of @class got @cost_ns: keeps the floors. */
+static inline void dt_line_served(struct dt_line *line, enum dt_class class,
+				  u64 cost_ns, u64 now)
+{
+	line->floors[class].since_ns = now;
+	if (unlikely(line->present != 1u << class ||
+		     line->floors[class].owed_ns > 0))
+		dt_line_floors(line, class, cost_ns);
+}
 
 #endif /* DISKTIME_LINE_H */

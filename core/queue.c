@@ -8,6 +8,10 @@
  * other. The expiries bound waiting inside a queue only; between queues and
  * groups it is shares that bound it.
  *
+ * By arrival no order by sector is kept, and no item is found by its sector.
+ * What was inserted under that order goes first when another is chosen: it has
+ * waited longest.
+ *
  * Items inserted at the head (the data of a flush sequence, requests that the
  * device gave back) stand before all of these.
  */
@@ -27,21 +31,20 @@ static struct dt_item *first_of(const struct dt_list *list)
 	return DT_CONTAINER(list->next, struct dt_item, fifo);
 }
 
-void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent)
+void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
+		  bool sorted)
 {
 	item->urgent = urgent;
-	if (urgent) {
-		dt_list_add_tail(&queue->urgent, &item->fifo);
-	} else {
-		dt_list_add_tail(&queue->fifo, &item->fifo);
+	item->sorted = sorted && !urgent;
+	dt_list_add_tail(urgent ? &queue->urgent : &queue->fifo, &item->fifo);
+	if (item->sorted)
 		dt_tree_add(&queue->sorted, &item->node, item->node.key);
-	}
 }
 
 void dt_queue_del(struct dt_queue *queue, struct dt_item *item)
 {
 	dt_list_del(&item->fifo);
-	if (!item->urgent)
+	if (item->sorted)
 		dt_tree_del(&queue->sorted, &item->node);
 }
 
@@ -56,7 +59,7 @@ struct dt_item *dt_queue_next(const struct dt_queue *queue,
 		return first_of(&queue->urgent);
 	oldest = first_of(&queue->fifo);
 	age = now - oldest->insert_ns;
-	if (order == DT_ORDER_FIFO ||
+	if (order == DT_ORDER_FIFO || !oldest->sorted ||
 	    (!dt_before(now, oldest->insert_ns) &&
 	     age > expiry_ms[order][oldest->dir] * DT_NSEC_PER_MSEC))
 		return oldest;
@@ -79,7 +82,7 @@ struct dt_item *dt_item_next(struct dt_item *item)
 {
 	struct dt_node *node;
 
-	if (item->state != DT_ITEM_QUEUED || item->urgent)
+	if (item->state != DT_ITEM_QUEUED || !item->sorted)
 		return NULL;
 	node = dt_node_next(&item->node);
 	return node ? DT_CONTAINER(node, struct dt_item, node) : NULL;
@@ -89,7 +92,7 @@ struct dt_item *dt_item_prev(struct dt_item *item)
 {
 	struct dt_node *node;
 
-	if (item->state != DT_ITEM_QUEUED || item->urgent)
+	if (item->state != DT_ITEM_QUEUED || !item->sorted)
 		return NULL;
 	node = dt_node_prev(&item->node);
 	return node ? DT_CONTAINER(node, struct dt_item, node) : NULL;
@@ -99,7 +102,7 @@ void dt_grow(struct dt_dev *dev, struct dt_item *item, u64 sector, u32 sectors)
 {
 	(void)dev;
 	item->sectors = sectors;
-	if (item->state != DT_ITEM_QUEUED || item->urgent)
+	if (item->state != DT_ITEM_QUEUED || !item->sorted)
 		item->node.key = sector;
 	else
 		dt_tree_move(&item->queue->sorted, &item->node, sector);

@@ -5,7 +5,9 @@
 
 #include "disktime.h"
 
-void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent);
+/* @sorted: whether it is to be found by sector, too. */
+void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
+		  bool sorted);
 void dt_queue_del(struct dt_queue *queue, struct dt_item *item);
 /* The item to be dispatched next; the queue must not be empty. */
 struct dt_item *dt_queue_next(const struct dt_queue *queue,

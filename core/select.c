@@ -47,20 +47,19 @@
 /* A group further ahead than this has its metadata wait like all else. */
 #define EXPRESS_DEBT_NS		(500 * DT_NSEC_PER_MSEC)
 
-static u64 slice_of(const struct dt_dev *dev)
+/* What follows from the device and what it was told. */
+static void derive_limits(struct dt_dev *dev)
 {
-	if (dev->tun.slice_ns)
-		return dev->tun.slice_ns;
-	if (dev->rotational)
-		return SLICE_ROTATIONAL_NS;
-	return dev->tun.strict ? SLICE_STRICT_NS : 0;
-}
+	const struct dt_tunables *tun = &dev->tun;
+	u32 depth = tun->depth ? tun->depth : dev->depth_hw;
 
-u32 dt_dev_depth(const struct dt_dev *dev)
-{
-	u32 depth = dev->tun.depth ? dev->tun.depth : dev->depth_hw;
-
-	return dt_max(dt_min(depth, dev->depth_hw), 1);
+	dev->depth = dt_max(dt_min(depth, dev->depth_hw), 1);
+	if (tun->slice_ns)
+		dev->slice_ns = tun->slice_ns;
+	else if (dev->rotational)
+		dev->slice_ns = SLICE_ROTATIONAL_NS;
+	else
+		dev->slice_ns = tun->strict ? SLICE_STRICT_NS : 0;
 }
 
 /* ---- think time ---- */
@@ -98,10 +97,10 @@ static u64 wait_until(const struct dt_dev *dev, const struct dt_think *think,
 {
 	u64 gain = dev->tun.idle_ns, window;
 
-	if (!dev->tun.idle_ns || !slice_of(dev))
+	if (!dev->tun.idle_ns || !dev->slice_ns)
 		return 0;
 	if (nr_inflight)
-		return dev->clock_ns + slice_of(dev);
+		return dev->clock_ns + dev->slice_ns;
 	if (!dev->tun.strict)
 		gain = dt_min(gain, dt_max(dev->service_ns, SEEK_NS));
 	if (think->samples < THINK_SAMPLES)
@@ -128,7 +127,7 @@ static void settle_idle(struct dt_dev *dev)
 		return;
 	grp->stats.idle_ns += idle;
 	dev->turn_used_ns += idle;
-	dt_path_charge(dev, &grp->leaf, idle);
+	dt_path_charge(dev, grp->own, idle);
 }
 
 static void stop_holding(struct dt_dev *dev)
@@ -183,7 +182,7 @@ static bool stands_first(const struct dt_dev *dev, const struct dt_entity *ent)
 /* Another turn for the same group: where it stands is where its turn begins. */
 static void renew_turn(struct dt_dev *dev)
 {
-	struct dt_entity *ent = &dev->turn_grp->leaf;
+	struct dt_entity *ent = dev->turn_grp->own;
 	struct dt_queue *queue = dev->turn_queue;
 
 	dev->turn_used_ns = 0;
@@ -225,14 +224,14 @@ static void review_turn(struct dt_dev *dev)
 	stop_holding(dev);
 	if (!grp)
 		return;
-	if (better_class_waits(&grp->leaf)) {
+	if (better_class_waits(grp->own)) {
 		end_turn(dev);
 		return;
 	}
 	if (queue && dt_line_best(&grp->queues.ready) < queue->ent.class)
 		dev->turn_queue = queue = NULL;
-	if (dev->turn_used_ns >= slice_of(dev)) {
-		if (!stands_first(dev, &grp->leaf)) {
+	if (dev->turn_used_ns >= dev->slice_ns) {
+		if (!stands_first(dev, grp->own)) {
 			end_turn(dev);
 			return;
 		}
@@ -247,17 +246,16 @@ static void review_turn(struct dt_dev *dev)
 			return;
 		dev->turn_queue = NULL;
 	}
-	if (grp->leaf.nr_queued)
+	if (grp->own->nr_queued)
 		return;
-	if (hold(dev, &grp->think, &grp->leaf))
+	if (hold(dev, &grp->think, grp->own))
 		return;
 	end_turn(dev);
 }
 
-/* Last in every event: derive dev->work. */
-void dt_dev_update(struct dt_dev *dev)
+void dt_dev_review(struct dt_dev *dev)
 {
-	bool room = dev->nr_inflight < dt_dev_depth(dev);
+	bool room = dev->nr_inflight < dev->depth;
 	bool work = false;
 
 	if (room && dev->fault) {
@@ -267,7 +265,7 @@ void dt_dev_update(struct dt_dev *dev)
 			stop_holding(dev);
 			work = true;
 		} else {
-			if (slice_of(dev))
+			if (dev->slice_ns)
 				review_turn(dev);
 			work = !dev->holding;
 		}
@@ -292,11 +290,6 @@ void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue)
 		return;
 	dev->turn_queue = NULL;
 	dt_dev_update(dev);
-}
-
-u64 dt_wake_at(const struct dt_dev *dev)
-{
-	return dev->holding ? dev->hold_until_ns : 0;
 }
 
 void dt_tick(struct dt_dev *dev, u64 now)
@@ -348,10 +341,11 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 
 	if (!queue->ent.nr_queued && !queue->ent.nr_inflight)
 		think_end(dev, &queue->think);
-	if (!grp->leaf.nr_queued && !grp->leaf.nr_inflight)
+	if (!grp->own->nr_queued && !grp->own->nr_inflight)
 		think_end(dev, &grp->think);
 
-	dt_queue_add(queue, item, flags & DT_INSERT_HEAD);
+	dt_queue_add(queue, item, flags & DT_INSERT_HEAD,
+		     dev->tun.order != DT_ORDER_FIFO);
 	dt_list_add_tail(item->express ? &dev->express : &dev->all, &item->all);
 	dt_path_queued(dev, queue, dev->clock_ns);
 	dev->counts.inserted++;
@@ -372,7 +366,7 @@ void dt_remove(struct dt_dev *dev, struct dt_item *item, u64 now)
 }
 
 static void account_wait(struct dt_dev *dev, struct dt_group *grp,
-			 struct dt_item *item, enum dt_class class)
+			 struct dt_item *item, int class)
 {
 	u64 now = dev->clock_ns;
 	u64 total = now - item->insert_ns;
@@ -386,9 +380,11 @@ static void account_wait(struct dt_dev *dev, struct dt_group *grp,
 	 */
 	if (dt_before(item->insert_ns, dev->last_dispatch_ns))
 		others = dt_min(dev->last_dispatch_ns - item->insert_ns, rest);
-	if (dt_before(item->insert_ns, dev->class_dispatch_ns[class]))
-		better = dt_min(dev->class_dispatch_ns[class] -
-				item->insert_ns, others);
+	while (class-- > DT_RT)
+		if (dt_before(item->insert_ns + better,
+			      dev->class_dispatch_ns[class]))
+			better = dt_min(dev->class_dispatch_ns[class] -
+					item->insert_ns, others);
 	wait[DT_WAIT_IDLE] += idle;
 	wait[DT_WAIT_CLASS] += better;
 	wait[DT_WAIT_SHARE] += others - better;
@@ -403,12 +399,10 @@ static void send(struct dt_dev *dev, struct dt_item *item)
 	struct dt_group *grp = queue->grp;
 	enum dt_class class = dt_path_class(&queue->ent);
 	u64 end = item->node.key + item->sectors, gap;
-	int worse;
 
 	account_wait(dev, grp, item, class);
 	dev->last_dispatch_ns = dev->clock_ns;
-	for (worse = class + 1; worse < DT_NR_CLASSES; worse++)
-		dev->class_dispatch_ns[worse] = dev->clock_ns;
+	dev->class_dispatch_ns[class] = dev->clock_ns;
 	grp->last_dispatch_ns = dev->clock_ns;
 
 	gap = dt_before(item->node.key, queue->next_sector) ?
@@ -426,7 +420,7 @@ static void send(struct dt_dev *dev, struct dt_item *item)
 	dt_path_dispatched(dev, queue, item->estimate_ns, dev->clock_ns);
 
 	grp->stats.express += item->express;
-	grp->stats.dequeues += !grp->leaf.nr_queued;
+	grp->stats.dequeues += !grp->own->nr_queued;
 	dev->last_queue = queue;
 	dev->counts.dispatched++;
 }
@@ -452,11 +446,11 @@ static struct dt_queue *select_queue(struct dt_dev *dev)
 {
 	struct dt_queue *queue;
 
-	if (slice_of(dev) && dev->turn_grp) {
+	if (dev->slice_ns && dev->turn_grp) {
 		/* dt_dev_update() has found that the turn goes on. */
 		queue = dev->turn_queue;
 		if (!queue)
-			queue = descend(dev, &dev->turn_grp->leaf);
+			queue = descend(dev, dev->turn_grp->own);
 	} else {
 		queue = descend(dev, &dev->root->ent);
 	}
@@ -591,6 +585,7 @@ void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
 	dt_list_init(&dev->active);
 	dt_list_init(&dev->all);
 	dt_list_init(&dev->express);
+	derive_limits(dev);
 }
 
 void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now)
@@ -598,6 +593,7 @@ void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now)
 	dt_clock(dev, now);
 	dev->depth_hw = depth_hw;
 	dev->tags = tags;
+	derive_limits(dev);
 	dt_dev_update(dev);
 }
 
@@ -605,7 +601,8 @@ void dt_dev_tune(struct dt_dev *dev, const struct dt_tunables *tun, u64 now)
 {
 	dt_clock(dev, now);
 	dev->tun = *tun;
-	if (!slice_of(dev) && dev->turn_grp)
+	derive_limits(dev);
+	if (!dev->slice_ns && dev->turn_grp)
 		end_turn(dev);
 	dt_dev_update(dev);
 }

@@ -4,12 +4,25 @@
 
 #include "disktime.h"
 
-/* Derive whether there is work, after anything has changed. */
-void dt_dev_update(struct dt_dev *dev);
+/* Derive whether there is work, where there are turns or a fault. */
+void dt_dev_review(struct dt_dev *dev);
+
+/* Last in every event: derive dev->work. */
+static inline void dt_dev_update(struct dt_dev *dev)
+{
+	bool work;
+
+	if (dev->slice_ns || unlikely(dev->fault)) {
+		dt_dev_review(dev);
+		return;
+	}
+	work = dev->nr_queued && dev->nr_inflight < dev->depth;
+	if (dev->work != work)
+		WRITE_ONCE(dev->work, work);
+}
+
 /* It goes away: its turn ends, and nobody waits for it any more. */
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp);
 void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue);
-/* How many items may be in flight now. */
-u32 dt_dev_depth(const struct dt_dev *dev);
 
 #endif /* DISKTIME_SELECT_H */

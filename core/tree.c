@@ -97,6 +97,12 @@ void dt_tree_add(struct dt_tree *tree, struct dt_node *node, u64 key)
 
 void dt_tree_del(struct dt_tree *tree, struct dt_node *node)
 {
+	if (tree->nr == 1) {
+		tree->root = NULL;
+		tree->first = NULL;
+		tree->nr = 0;
+		return;
+	}
 	if (tree->first == node)
 		tree->first = dt_node_next(node);
 	while (node->left && node->right)

@@ -10,7 +10,8 @@
  *	idle_usec	us	8000 rotational, 2000	longest anticipation; 0 never
  *	depth		1	0: the device's, 128	requests in flight; 0 is
  *				at most			automatic
- *	order		-	cfq rotational, fifo	among a group's own requests
+ *	order		-	cfq rotational, fifo	among a group's own requests;
+ *				otherwise		fifo merges at the back only
  *	strict		0/1	0			exact shares before throughput
  *	health		-	ok			why it is not; takes "rearm"
  */
@@ -31,10 +32,11 @@ static void tune(struct disktime_iosched *ios, const struct dt_tunables *tun)
 	struct disktime_dev *dev = ios->dev;
 
 	spin_lock_irq(&dev->lock);
+	disktime_drain(dev);
 	dt_dev_tune(&dev->core, tun, disktime_now());
-	disktime_arm(ios);
+	disktime_arm(dev);
 	spin_unlock_irq(&dev->lock);
-	disktime_kick(ios);
+	disktime_kick(dev);
 }
 
 /* Nothing may hide behind a NUL, which ends the text for every parser. */
@@ -134,6 +136,7 @@ static ssize_t health_store(struct elevator_queue *eq, const char *page,
 	if (has_nul(page, count) || (!rearm && !sysfs_streq(page, "fifo")))
 		return -EINVAL;
 	spin_lock_irq(&dev->lock);
+	disktime_drain(dev);
 	if (rearm) {
 		dt_rearm(&dev->core, disktime_now());
 		ios->fault_told = dev->core.fault != DT_OK;
@@ -142,9 +145,9 @@ static ssize_t health_store(struct elevator_queue *eq, const char *page,
 	} else {
 		dt_fail(&dev->core, DT_FAULT_ASKED, disktime_now());
 	}
-	disktime_arm(ios);
+	disktime_arm(dev);
 	spin_unlock_irq(&dev->lock);
-	disktime_kick(ios);
+	disktime_kick(dev);
 	return ret ? ret : count;
 }
 
@@ -186,6 +189,7 @@ static int state_show(void *data, struct seq_file *s)
 	int broken;
 
 	spin_lock_irq(&dev->lock);
+	disktime_drain(dev);
 	broken = dt_check(&dev->core);
 	dt_dump(&dev->core, print_line, s);
 	spin_unlock_irq(&dev->lock);
@@ -202,6 +206,7 @@ static int counters_show(void *data, struct seq_file *s)
 	u64 busy, charged;
 
 	spin_lock_irq(&dev->lock);
+	disktime_drain(dev);
 	counts = dev->core.counts;
 	queued = dev->core.nr_queued;
 	inflight = dev->core.nr_inflight;

@@ -78,6 +78,7 @@ void disktime_group_apply(struct blkg_policy_data *pd)
 	spin_unlock_irqrestore(&cgroup->lock, flags);
 
 	spin_lock_irqsave(&grp->dev->lock, flags);
+	disktime_drain(grp->dev);
 	ent = grp->core.ent.parent ? &grp->core.ent : &grp->core.leaf;
 	dt_entity_set_weight(ent, weight);
 	dt_entity_set_class(ent, class, disktime_now());
@@ -360,10 +361,11 @@ void disktime_show_stats(struct seq_file *s, struct disktime_group *grp)
 	int i;
 
 	spin_lock_irqsave(&grp->dev->lock, flags);
+	disktime_drain(grp->dev);
 	stats = grp->core.stats;
-	queued = grp->core.leaf.nr_queued;
-	inflight = grp->core.leaf.nr_inflight;
-	waiting = grp->core.leaf.nr_waiting;
+	queued = grp->core.own->nr_queued;
+	inflight = grp->core.own->nr_inflight;
+	waiting = grp->core.own->nr_waiting;
 	spin_unlock_irqrestore(&grp->dev->lock, flags);
 
 	for (i = 0; i < DT_NR_CAUSES; i++)

@@ -91,7 +91,7 @@ void dts_dev_state(const struct dt_dev *dev, u64 *out)
 	out[6] = dev->nr_inflight;
 	out[7] = dev->nr_waiting;
 	out[8] = dev->nr_granted;
-	out[9] = dt_dev_depth(dev);
+	out[9] = dev->depth;
 	out[10] = dev->holding;
 	out[11] = dev->fault;
 }
@@ -107,6 +107,11 @@ void dts_dev_counts(const struct dt_dev *dev, u64 *out)
 	out[6] = dev->counts.raced;
 	out[7] = dev->counts.clamped;
 	out[8] = dev->counts.faults;
+}
+
+u64 dts_wake_at(const struct dt_dev *dev)
+{
+	return dt_wake_at(dev);
 }
 
 /* ---- groups and queues ---- */

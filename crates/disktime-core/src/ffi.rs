@@ -66,7 +66,7 @@ unsafe extern "C" {
     pub fn dt_complete(dev: *mut Dev, item: *mut Item, now: u64) -> u64;
     pub fn dt_requeue(dev: *mut Dev, item: *mut Item, now: u64);
     pub fn dt_tick(dev: *mut Dev, now: u64);
-    pub fn dt_wake_at(dev: *const Dev) -> u64;
+    pub fn dts_wake_at(dev: *const Dev) -> u64;
 
     pub fn dts_waiter_new(id: u64) -> *mut WaiterBox;
     pub fn dts_waiter(all: *mut WaiterBox) -> *mut Waiter;

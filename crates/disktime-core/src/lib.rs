@@ -434,7 +434,7 @@ impl Device {
     /// When to call [`Device::tick`], if at all.
     pub fn wake_at(&self) -> Option<Nanos> {
         // SAFETY: the device is alive.
-        let at = unsafe { ffi::dt_wake_at(self.dev) };
+        let at = unsafe { ffi::dts_wake_at(self.dev) };
         (at != 0).then_some(Nanos(at))
     }
 

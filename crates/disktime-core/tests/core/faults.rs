@@ -21,6 +21,15 @@ fn device(depth: u32, rotational: bool) -> (Device, Vec<GroupId>, Vec<QueueId>) 
     (dev, groups, queues)
 }
 
+/// The same, each group with an idle child, so that its own queues stand below a leaf.
+fn device_of_parents(depth: u32, rotational: bool) -> (Device, Vec<GroupId>, Vec<QueueId>) {
+    let (mut dev, groups, queues) = device(depth, rotational);
+    for &group in &groups {
+        dev.add_group(group, Weight::default(), Class::Be).unwrap();
+    }
+    (dev, groups, queues)
+}
+
 fn at(sector: u64) -> Request {
     Request {
         sector,
@@ -138,7 +147,7 @@ fn rearm_restores_shares() {
 fn damaged_ready_line_is_survived() {
     for level in 0..3 {
         for rotational in [false, true] {
-            let (mut dev, groups, queues) = device(2, rotational);
+            let (mut dev, groups, queues) = device_of_parents(2, rotational);
             let mut expected = Vec::new();
             for number in 0..30u64 {
                 expected.push(
@@ -194,7 +203,7 @@ fn damaged_ready_line_is_survived() {
 #[test]
 fn damaged_gate_line_is_survived() {
     for level in 0..3 {
-        let (mut dev, groups, queues) = device(2, false);
+        let (mut dev, groups, queues) = device_of_parents(2, false);
         let mut waiters = Vec::new();
         for number in 0..12 {
             waiters.push(dev.gate_wait(queues[number % 3], Nanos(0)).unwrap());

@@ -191,3 +191,30 @@ fn neighbours_are_found_by_sector() {
     assert_eq!(dev.find(queue, 20), Ok(Some(c)));
     assert_eq!(dev.neighbours(b), Ok([None, Some(c)]));
 }
+
+/// What came while the order was by arrival goes before what came since, and is found by nobody.
+#[test]
+fn order_may_change_while_requests_are_queued() {
+    for order in [Order::Cfq, Order::Deadline] {
+        let (mut dev, queue) = device(Order::Fifo);
+        for sector in [500, 100] {
+            dev.insert(queue, at(sector), Nanos(0)).unwrap();
+        }
+        assert_eq!(dev.find(queue, 100).unwrap(), None);
+        let tunables = dev.tunables();
+        dev.tune(Tunables { order, ..tunables }, Nanos(0));
+        for sector in [900, 50, 300] {
+            dev.insert(queue, at(sector), Nanos(0)).unwrap();
+        }
+        assert!(dev.find(queue, 50).unwrap().is_some());
+        // Back and forth: some in the tree, some not.
+        dev.tune(tunables, Nanos(0));
+        dev.insert(queue, at(400), Nanos(0)).unwrap();
+        dev.tune(Tunables { order, ..tunables }, Nanos(0));
+        assert_eq!(
+            sweep(&mut dev, MS),
+            [500, 100, 300, 900, 50, 400],
+            "{order:?}"
+        );
+    }
+}

@@ -230,6 +230,12 @@ impl Model {
         number
     }
 
+    fn has_children(&self, ent: usize) -> bool {
+        self.ents
+            .iter()
+            .any(|other| other.parent == Some(ent) && matches!(other.kind, Kind::Group(_)))
+    }
+
     fn stamp(&mut self) -> u64 {
         self.serial += 1;
         self.serial
@@ -890,7 +896,7 @@ impl Both {
         dev.set_checked(true);
         let mut model = Model::new(depth, rotational, tun, now);
         let mut groups: Vec<(GroupId, usize, usize)> = vec![(dev.root(), 0, 0)];
-        let mut ents = vec![(Entity::Leaf(dev.root()), 1)];
+        let mut ents = Vec::new();
         for &(parent, weight, class) in &setup.0 {
             let (above, _, above_ent) = groups[usize::from(parent) % groups.len()];
             let id = dev
@@ -899,7 +905,12 @@ impl Both {
             let (number, ent) = model.add_group(Some(above_ent), weight, class);
             groups.push((id, number, ent));
             ents.push((Entity::Group(id), ent));
-            ents.push((Entity::Leaf(id), ent + 1));
+        }
+        // Without children the core has no leaf in any line, and it must make no difference.
+        for &(id, _, ent) in &groups {
+            if model.has_children(ent) {
+                ents.push((Entity::Leaf(id), ent + 1));
+            }
         }
         let mut queues = Vec::new();
         for &(group, sync, weight, class) in &setup.1 {

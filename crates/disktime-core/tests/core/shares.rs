@@ -113,6 +113,43 @@ fn share_of_a_groups_own_processes_is_that_of_a_child_of_weight_100() {
     }
 }
 
+/// A child group comes and goes above queues that are at work: nothing changes for anybody until it
+/// works itself, and then its parent's own processes share with it.
+#[test]
+fn shares_hold_while_a_group_gets_and_loses_children() {
+    for (servers, depth, tags) in DISKS {
+        let mut bed = Bed::new(Disk::new(servers, depth, tags), constant(4 * MS), 3);
+        let root = bed.root();
+        let a = bed.group("a", root, 100);
+        let b = bed.group("b", root, 200);
+        bed.job(Job::new(a).depth(32));
+        bed.job(Job::new(b).depth(32));
+        let what = format!("k={servers} depth={depth} tags={tags}");
+        let before = bed.snapshot(&[a, b]);
+        for round in 1..40 {
+            bed.run_until(round * 500 * MS);
+            let weight = disktime_core::Weight::new(300).unwrap();
+            let child = bed
+                .dev
+                .add_group(a, weight, disktime_core::Class::Be)
+                .unwrap();
+            bed.run_until(round * 500 * MS + 250 * MS);
+            bed.dev.remove_group(child).unwrap();
+        }
+        let after = bed.snapshot(&[a, b]);
+        let time: Vec<u64> = (0..2)
+            .map(|i| after[i].time[0].0 - before[i].time[0].0)
+            .collect();
+        let ratio = time[1] as f64 / time[0] as f64;
+        assert!((ratio - 2.0).abs() < 0.06, "{what}: {ratio}");
+        let child = bed.group("child", a, 300);
+        bed.job(Job::new(child).depth(32));
+        let got = bed.shares(&[a, child, b], 22 * SEC, 42 * SEC);
+        assert_shares(&what, &got, &[1.0 / 12.0, 0.25, 2.0 / 3.0], 0.01);
+        bed.drain();
+    }
+}
+
 /// Requests that cost 1 ms against requests of 4 ms: it is time that is shared, not requests.
 /// `true` is what the servers really spent.
 #[test]
