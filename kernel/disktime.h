@@ -54,6 +54,9 @@ struct disktime_dev {
 	struct disktime_group *root;	/* valid while the policy is active */
 	struct list_head link;		/* the list of all devices */
 	refcount_t refs;
+	struct llist_head done;		/* disktime_rq.done; see completions.c */
+	struct hrtimer timer;		/* for the core's wake_at */
+	u64 timer_ns;			/* when it is due; 0: off */
 	struct list_head idle_queues;	/* disktime_queue.idle, oldest first */
 	u32 nr_queues;
 	u32 nr_groups;
@@ -67,6 +70,7 @@ struct disktime_group {
 	struct disktime_dev *dev;
 	struct disktime_group *parent;
 	refcount_t refs;
+	struct disktime_queue *recent;	/* last found; dev->lock */
 	u64 cgroup_id;			/* for tracing; pd.blkg may be gone */
 	u64 nr_inserted;
 	u64 nr_merged;
@@ -91,6 +95,17 @@ struct disktime_queue {
 	u32 refs;			/* requests and waiters; dev->lock */
 };
 
+/* What is kept for a request; found through rq->elv.priv[0]. */
+struct disktime_rq {
+	struct dt_item item;
+	struct request *rq;
+	struct disktime_queue *queue;	/* referenced while set; dev->lock */
+	struct llist_node done;		/* disktime_dev.done */
+	u64 done_ns;
+	pid_t tgid;			/* who allocated it */
+	bool pending;			/* on its way through dev->done */
+};
+
 static inline struct disktime_group *disktime_group_of(struct dt_group *grp)
 {
 	return container_of(grp, struct disktime_group, core);
@@ -104,6 +119,17 @@ static inline struct disktime_queue *disktime_queue_of(struct dt_queue *queue)
 static inline u64 disktime_now(void)
 {
 	return ktime_get_ns();
+}
+
+void disktime_arm_at(struct disktime_dev *dev, u64 at);
+
+/* Start the timer as the core asks for: last under dev->lock. */
+static inline void disktime_arm(struct disktime_dev *dev)
+{
+	u64 at = dt_wake_at(&dev->core);
+
+	if (unlikely(at))
+		disktime_arm_at(dev, at);
 }
 
 /* policy.c */
@@ -144,5 +170,31 @@ void disktime_queue_put(struct disktime_dev *dev, struct disktime_queue *queue,
 /* Free queues that nobody has used since @before_ns, or all those of @grp. */
 void disktime_queue_reap(struct disktime_dev *dev, struct disktime_group *grp,
 			 u64 before_ns);
+
+/* completions.c */
+bool disktime_complete(struct disktime_dev *dev, struct disktime_rq *drq,
+		       u64 now);
+void disktime_drain_list(struct disktime_dev *dev);
+
+/* Account what has completed, before the core is asked. Under dev->lock. */
+static inline void disktime_drain(struct disktime_dev *dev)
+{
+	if (!llist_empty(&dev->done))
+		disktime_drain_list(dev);
+}
+
+/* After something has been queued, or waits: see completions.c. */
+static inline void disktime_drain_again(struct disktime_dev *dev)
+{
+	/* Pairs with the one in disktime_complete(). */
+	smp_mb();
+	disktime_drain(dev);
+}
+
+/* Whether a completed request has not reached the core; then hands off it. */
+static inline bool disktime_rq_pending(const struct disktime_rq *drq)
+{
+	return smp_load_acquire(&drq->pending);
+}
 
 #endif /* DISKTIME_KERNEL_H */

@@ -28,8 +28,13 @@
 /* The slot number's place in rq_flags: RQF_ flags end at bit 23. */
 #define SLOT_SHIFT	25
 
-/* Devices with at least so many tags have half of them free of formalities. */
+/*
+ * Devices with at least so many tags hand out three quarters of them without
+ * formalities: whose they are matters when they are scarce. A group that has
+ * taken all those has to go back to its part before it gets one of the rest.
+ */
 #define PLENTY		64
+#define SCARCE(total)	((total) / 4)
 
 struct gate_waiter {
 	struct dt_waiter core;
@@ -141,6 +146,7 @@ static bool get_promise(struct disktime_iosched *ios, blk_opf_t opf,
 
 	*slot = 0;
 	spin_lock_irq(&dev->lock);
+	disktime_drain(dev);
 	queue = task_queue_get(ios, opf);
 	if (!queue) {
 		/* No memory for a queue: it takes its chance among the tags. */
@@ -156,10 +162,10 @@ static bool get_promise(struct disktime_iosched *ios, blk_opf_t opf,
 	had_work = dt_has_work(&dev->core);
 	dt_gate_wait(&dev->core, &waiter.core, &queue->core, disktime_now());
 	/*
-	 * Pairs with the barrier in disktime_gate_finished(): either we see
-	 * the tag that was freed, or it sees us.
+	 * Its barrier also pairs with the one in disktime_gate_finished():
+	 * either we see the tag that was freed, or it sees us.
 	 */
-	smp_mb();
+	disktime_drain_again(dev);
 	disktime_gate_run(ios);
 	/* A wait at the gate ends anticipation, as nobody else may see. */
 	kick = !had_work && dt_has_work(&dev->core);
@@ -170,9 +176,10 @@ static bool get_promise(struct disktime_iosched *ios, blk_opf_t opf,
 		goto out;
 	}
 	if (!granted) {
+		disktime_arm(dev);
 		spin_unlock_irq(&dev->lock);
 		if (kick)
-			disktime_kick(ios);
+			disktime_kick(dev);
 		kick = false;
 		for (;;) {
 			set_current_state(TASK_UNINTERRUPTIBLE);
@@ -191,9 +198,10 @@ granted:
 	if (!*slot)
 		forgo(ios, queue);
 out:
+	disktime_arm(dev);
 	spin_unlock_irq(&dev->lock);
 	if (kick)
-		disktime_kick(ios);
+		disktime_kick(dev);
 	return granted;
 }
 
@@ -209,10 +217,11 @@ void disktime_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 	if (flags_to_slot(data->rq_flags))
 		return;
-	if (total >= PLENTY && room > total / 2 &&
+	if (total >= PLENTY && room > SCARCE(total) &&
 	    !READ_ONCE(ios->dev->core.nr_waiting)) {
-		/* A plug may take several at once, but not beyond the half. */
-		data->nr_tags = min_t(int, data->nr_tags, room - total / 2);
+		/* A plug may take several at once, but not of those. */
+		data->nr_tags = min_t(int, data->nr_tags,
+				      room - SCARCE(total));
 		return;
 	}
 	/* No batches where each request is handed out. */
@@ -263,6 +272,7 @@ void disktime_gate_finished(struct disktime_iosched *ios)
 	if (likely(!READ_ONCE(ios->dev->core.nr_waiting)))
 		return;
 	spin_lock_irqsave(&ios->dev->lock, flags);
+	disktime_drain(ios->dev);
 	disktime_gate_run(ios);
 	spin_unlock_irqrestore(&ios->dev->lock, flags);
 }

@@ -34,39 +34,26 @@ static struct kmem_cache *disktime_chunk_cache;
 
 /* ---- kicking and waking ---- */
 
-void disktime_arm(struct disktime_iosched *ios)
+void disktime_kick(struct disktime_dev *dev)
 {
-	u64 at = dt_wake_at(&ios->dev->core);
-
-	lockdep_assert_held(&ios->dev->lock);
-
-	/* A timer that comes too early looks, and is started again. */
-	if (!at || (ios->timer_ns && !dt_before(at, ios->timer_ns)))
-		return;
-	ios->timer_ns = at;
-	hrtimer_start(&ios->timer, ns_to_ktime(at), HRTIMER_MODE_ABS);
-}
-
-void disktime_kick(struct disktime_iosched *ios)
-{
-	if (dt_has_work(&ios->dev->core))
-		blk_mq_run_hw_queues(ios->q, true);
+	if (dt_has_work(&dev->core))
+		blk_mq_run_hw_queues(dev->q, true);
 }
 
 static enum hrtimer_restart disktime_timer(struct hrtimer *timer)
 {
-	struct disktime_iosched *ios =
-		container_of(timer, struct disktime_iosched, timer);
-	struct disktime_dev *dev = ios->dev;
+	struct disktime_dev *dev =
+		container_of(timer, struct disktime_dev, timer);
 	unsigned long flags;
 
 	spin_lock_irqsave(&dev->lock, flags);
-	ios->timer_ns = 0;
+	dev->timer_ns = 0;
+	disktime_drain(dev);
 	dt_tick(&dev->core, disktime_now());
-	disktime_arm(ios);
+	disktime_arm(dev);
 	spin_unlock_irqrestore(&dev->lock, flags);
 
-	disktime_kick(ios);
+	disktime_kick(dev);
 	return HRTIMER_NORESTART;
 }
 
@@ -107,6 +94,7 @@ static void disktime_watch(struct work_struct *work)
 	u64 now = disktime_now();
 
 	spin_lock_irq(&dev->lock);
+	disktime_drain(dev);
 	dt_watch(&dev->core, now);
 	tell_fault(ios);
 	follow_shared_tags(ios, now);
@@ -114,7 +102,7 @@ static void disktime_watch(struct work_struct *work)
 		disktime_queue_reap(dev, NULL, now - 5 * NSEC_PER_SEC);
 	spin_unlock_irq(&dev->lock);
 
-	disktime_kick(ios);
+	disktime_kick(dev);
 	queue_delayed_work(system_unbound_wq, &ios->watch,
 			   DISKTIME_WATCH_INTERVAL);
 }
@@ -161,16 +149,22 @@ static void disktime_prepare_request(struct request *rq)
 {
 	struct disktime_iosched *ios = rq->q->elevator->elevator_data;
 	struct disktime_rq *drq = rq_memory(rq);
+	unsigned long flags;
 
 	disktime_gate_prepared(ios, rq);
 	rq->elv.priv[0] = drq;
 	if (!drq)
 		return;
+	if (disktime_rq_pending(drq)) {
+		/* Its last use has ended, but not been accounted. */
+		spin_lock_irqsave(&ios->dev->lock, flags);
+		disktime_drain(ios->dev);
+		spin_unlock_irqrestore(&ios->dev->lock, flags);
+	}
 	drq->item.state = DT_ITEM_FREE;
 	drq->rq = rq;
 	drq->queue = NULL;
 	drq->tgid = current->tgid;
-	drq->bypassed = false;
 }
 
 static void forget_merging(struct request_queue *q, struct request *rq)
@@ -180,6 +174,21 @@ static void forget_merging(struct request_queue *q, struct request *rq)
 		q->last_merge = NULL;
 }
 
+/* The request goes, whatever became of it. Under dev->lock. */
+static void drop(struct disktime_iosched *ios, struct request *rq,
+		 struct disktime_rq *drq)
+{
+	struct disktime_dev *dev = ios->dev;
+	u64 now = disktime_now();
+
+	if (drq->item.state == DT_ITEM_QUEUED)
+		forget_merging(rq->q, rq);
+	dt_remove(&dev->core, &drq->item, now);
+	dt_complete(&dev->core, &drq->item, now);
+	disktime_queue_put(dev, drq->queue, now);
+	drq->queue = NULL;
+}
+
 /* Called from blk_mq_free_request(), in any context. */
 static void disktime_finish_request(struct request *rq)
 {
@@ -187,7 +196,6 @@ static void disktime_finish_request(struct request *rq)
 	struct disktime_dev *dev = ios->dev;
 	struct disktime_rq *drq;
 	unsigned long flags;
-	u64 now;
 
 	if (!disktime_rq_is_sched(rq))
 		return;
@@ -197,17 +205,13 @@ static void disktime_finish_request(struct request *rq)
 		disktime_gate_inserted(ios, rq);
 		spin_unlock_irqrestore(&dev->lock, flags);
 	}
-	if (drq && drq->queue) {
+	/* Freed without having been dispatched, or completed. */
+	if (drq && READ_ONCE(drq->queue) && !disktime_rq_pending(drq)) {
 		spin_lock_irqsave(&dev->lock, flags);
-		/* Freed without having been dispatched, or completed. */
-		if (drq->item.state == DT_ITEM_QUEUED)
-			forget_merging(rq->q, rq);
-		now = disktime_now();
-		dt_remove(&dev->core, &drq->item, now);
-		dt_complete(&dev->core, &drq->item, now);
-		disktime_queue_put(dev, drq->queue, now);
-		drq->queue = NULL;
-		disktime_arm(ios);
+		disktime_drain(dev);
+		if (drq->queue)
+			drop(ios, rq, drq);
+		disktime_arm(dev);
 		spin_unlock_irqrestore(&dev->lock, flags);
 	}
 	rq->elv.priv[0] = NULL;
@@ -232,7 +236,7 @@ static struct disktime_queue *queue_for(struct disktime_iosched *ios,
 
 /* Under dev->lock. */
 static void insert_one(struct disktime_iosched *ios, struct request *rq,
-		       bool at_head, struct list_head *free, u64 now)
+		       bool at_head, struct list_head *free)
 {
 	struct disktime_rq *drq = disktime_rq_is_sched(rq) ?
 				  disktime_rq_of(rq) : NULL;
@@ -241,15 +245,21 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 	struct request_queue *q = ios->q;
 	unsigned int flags = 0;
 	bool was_idle;
+	u64 now;
 
 	/*
 	 * Discards of many ranges would be merged here with those of any
 	 * cgroup, and without a word to us. Their bios have had their chance.
 	 */
-	if (!at_head && req_op(rq) != REQ_OP_DISCARD &&
+	if (dev->core.nr_queued && !at_head && req_op(rq) != REQ_OP_DISCARD &&
 	    blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
 
+	/*
+	 * It has existed since then and waits since then; a clock read less. A
+	 * request that comes back has been here later than that.
+	 */
+	now = dt_later(rq->start_time_ns, dev->core.clock_ns);
 	if (drq && !drq->queue)
 		drq->queue = queue_for(ios, rq, at_head, now);
 	if (!drq || !drq->queue) {
@@ -259,7 +269,7 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 		return;
 	}
 	queue = drq->queue;
-	was_idle = !queue->grp->core.leaf.nr_queued;
+	was_idle = !queue->grp->core.own->nr_queued;
 	if (at_head)
 		flags |= DT_INSERT_HEAD;
 	if (rq->cmd_flags & (REQ_META | REQ_SWAP))
@@ -286,19 +296,19 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 {
 	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
 	struct disktime_dev *dev = ios->dev;
-	struct request *rq;
+	struct request *rq, *next;
 	unsigned long flags;
 	LIST_HEAD(free);
-	u64 now;
 
 	spin_lock_irqsave(&dev->lock, flags);
-	now = disktime_now();
-	while (!list_empty(list)) {
-		rq = list_first_entry(list, struct request, queuelist);
-		list_del_init(&rq->queuelist);
-		insert_one(ios, rq, at_head, &free, now);
+	disktime_drain(dev);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		INIT_LIST_HEAD(&rq->queuelist);
+		insert_one(ios, rq, at_head, &free);
 	}
-	disktime_arm(ios);
+	INIT_LIST_HEAD(list);
+	disktime_drain_again(dev);
+	disktime_arm(dev);
 	spin_unlock_irqrestore(&dev->lock, flags);
 
 	while (!list_empty(&free)) {
@@ -325,6 +335,7 @@ static struct request *disktime_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		list_del_init(&rq->queuelist);
 		goto out;
 	}
+	disktime_drain(dev);
 	item = dt_dispatch(&dev->core, disktime_now());
 	if (dev->core.nr_waiting)
 		disktime_gate_run(ios);
@@ -342,7 +353,7 @@ static struct request *disktime_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	}
 	if (unlikely(dev->core.fault))
 		tell_fault(ios);
-	disktime_arm(ios);
+	disktime_arm(dev);
 out:
 	spin_unlock_irqrestore(&dev->lock, flags);
 	if (rq)
@@ -367,32 +378,16 @@ static bool disktime_has_work(struct blk_mq_hw_ctx *hctx)
 static void disktime_completed_request(struct request *rq, u64 now)
 {
 	struct disktime_iosched *ios = rq->q->elevator->elevator_data;
-	struct disktime_dev *dev = ios->dev;
 	struct disktime_rq *drq;
-	unsigned long flags;
-	u64 charge;
 
 	if (!disktime_rq_is_sched(rq))
 		return;
 	drq = disktime_rq_of(rq);
-	if (!drq || !drq->queue)
+	/* A flush sequence ends twice. */
+	if (!drq || disktime_rq_pending(drq) || !READ_ONCE(drq->queue) ||
+	    drq->item.state != DT_ITEM_DISPATCHED)
 		return;
-	spin_lock_irqsave(&dev->lock, flags);
-	now = disktime_now();
-	if (drq->item.state == DT_ITEM_DISPATCHED) {
-		charge = dt_complete(&dev->core, &drq->item, now);
-		trace_disktime_charge(disktime_q_dev(rq->q),
-				      drq->queue->grp->cgroup_id,
-				      drq->item.node.key,
-				      now - drq->item.dispatch_ns, charge,
-				      drq->item.estimate_ns);
-		/* Nothing is left for finish_request() to do under the lock. */
-		disktime_queue_put(dev, drq->queue, now);
-		drq->queue = NULL;
-	}
-	disktime_arm(ios);
-	spin_unlock_irqrestore(&dev->lock, flags);
-	if (disktime_has_work(rq->mq_hctx))
+	if (disktime_complete(ios->dev, drq, now))
 		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 }
 
@@ -410,10 +405,11 @@ static void disktime_requeue_request(struct request *rq)
 	if (!drq || !drq->queue)
 		return;
 	spin_lock_irqsave(&dev->lock, flags);
+	disktime_drain(dev);
 	dt_requeue(&dev->core, &drq->item, disktime_now());
 	disktime_queue_put(dev, drq->queue, disktime_now());
 	drq->queue = NULL;
-	disktime_arm(ios);
+	disktime_arm(dev);
 	spin_unlock_irqrestore(&dev->lock, flags);
 }
 
@@ -576,6 +572,7 @@ static void resize(struct disktime_iosched *ios)
 	struct disktime_dev *dev = ios->dev;
 
 	spin_lock_irq(&dev->lock);
+	disktime_drain(dev);
 	ios->depth_hw = hw_depth(ios->q);
 	dt_dev_resize(&dev->core, ios->depth_hw, sched_tags(ios->q),
 		      disktime_now());
@@ -605,9 +602,13 @@ static int disktime_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 /* Called from blk_mq_exit_sched(), with no request left. */
 static void disktime_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
+	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
 	struct disktime_hctx *own = hctx->sched_data;
 	unsigned int i;
 
+	spin_lock_irq(&ios->dev->lock);
+	disktime_drain(ios->dev);
+	spin_unlock_irq(&ios->dev->lock);
 	for (i = 0; i < DISKTIME_NR_CHUNKS; i++)
 		if (own->chunks[i])
 			kmem_cache_free(disktime_chunk_cache, own->chunks[i]);
@@ -628,14 +629,14 @@ DISKTIME_INIT_SCHED(disktime_init_sched, q, eq)
 	ios->depth_hw = hw_depth(q);
 	INIT_LIST_HEAD(&ios->bypass);
 	atomic_set(&ios->nr_tags_used, 0);
-	disktime_hrtimer_setup(&ios->timer, disktime_timer, CLOCK_MONOTONIC,
-			       HRTIMER_MODE_ABS);
 	INIT_DELAYED_WORK(&ios->watch, disktime_watch);
 
 	ios->dev = disktime_dev_create(q, ios->depth_hw, q->nr_requests,
 				       !blk_queue_nonrot(q));
 	if (!ios->dev)
 		goto free_ios;
+	disktime_hrtimer_setup(&ios->dev->timer, disktime_timer,
+			       CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	eq->elevator_data = ios;
 	disktime_elv_install(q, eq);
 	ret = disktime_dev_activate(ios->dev);
@@ -676,7 +677,7 @@ static void disktime_exit_sched(struct elevator_queue *eq)
 	struct disktime_iosched *ios = eq->elevator_data;
 
 	cancel_delayed_work_sync(&ios->watch);
-	hrtimer_cancel(&ios->timer);
+	hrtimer_cancel(&ios->dev->timer);
 	check_balance(ios);
 	disktime_dev_deactivate(ios->dev);
 	disktime_elv_wbt_enable(ios->q, eq);

@@ -8,15 +8,6 @@
 /* The most scheduler tags that the block layer allows for a hardware queue. */
 #define DISKTIME_TAGS_MAX	2048
 
-/* What the elevator keeps for a request; found through rq->elv.priv[0]. */
-struct disktime_rq {
-	struct dt_item item;
-	struct request *rq;
-	struct disktime_queue *queue;	/* referenced while set; dev->lock */
-	pid_t tgid;			/* who allocated it */
-	bool bypassed;			/* on iosched->bypass; dev->lock */
-};
-
 #define DISKTIME_RQS_PER_CHUNK	(PAGE_SIZE / sizeof(struct disktime_rq))
 #define DISKTIME_NR_CHUNKS \
 	DIV_ROUND_UP(DISKTIME_TAGS_MAX, DISKTIME_RQS_PER_CHUNK)
@@ -33,8 +24,6 @@ struct disktime_hctx {
 struct disktime_iosched {
 	struct disktime_dev *dev;
 	struct request_queue *q;
-	struct hrtimer timer;		/* for the core's wake_at */
-	u64 timer_ns;			/* when it is due; 0: off; dev->lock */
 	struct delayed_work watch;	/* stuck requests, idle queues */
 	struct list_head bypass;	/* requests without memory for an item */
 	u32 depth_hw;			/* what the device takes at once */
@@ -58,10 +47,8 @@ static inline struct disktime_rq *disktime_rq_of_item(struct dt_item *item)
 }
 
 /* iosched.c */
-/* Start or stop the timer as the core asks for; under dev->lock. */
-void disktime_arm(struct disktime_iosched *ios);
 /* Dispatch what has become dispatchable; under no lock. */
-void disktime_kick(struct disktime_iosched *ios);
+void disktime_kick(struct disktime_dev *dev);
 /* How the processes of a group stand in its queues under this order. */
 void disktime_make_key(const struct disktime_iosched *ios,
 		       struct disktime_key *key, blk_opf_t opf, pid_t tgid,

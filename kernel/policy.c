@@ -137,6 +137,7 @@ static void disktime_pd_init(struct blkg_policy_data *pd)
 
 	grp->cgroup_id = cgroup_id(blkg->blkcg->css.cgroup);
 	spin_lock(&dev->lock);
+	disktime_drain(dev);
 	if (parent) {
 		grp->parent = parent;
 		disktime_group_get(parent);
@@ -169,6 +170,7 @@ static void disktime_pd_offline(struct blkg_policy_data *pd)
 	struct disktime_dev *dev = grp->dev;
 
 	spin_lock(&dev->lock);
+	disktime_drain(dev);
 	disktime_queue_reap(dev, grp, 0);
 	spin_unlock(&dev->lock);
 }
@@ -185,6 +187,7 @@ static void disktime_pd_free(struct blkg_policy_data *pd)
 
 	refcount_inc(&dev->refs);
 	spin_lock_irqsave(&dev->lock, flags);
+	disktime_drain(dev);
 	disktime_queue_reap(dev, grp, 0);
 	disktime_group_put_locked(grp);
 	spin_unlock_irqrestore(&dev->lock, flags);
@@ -200,6 +203,7 @@ static void disktime_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 	u64 time, idle, wait;
 
 	spin_lock_irqsave(&grp->dev->lock, flags);
+	disktime_drain(grp->dev);
 	time = grp->core.stats.time_ns[DT_READ] +
 	       grp->core.stats.time_ns[DT_WRITE];
 	idle = grp->core.stats.idle_ns;
@@ -240,6 +244,7 @@ struct disktime_dev *disktime_dev_create(struct request_queue *q, u32 depth_hw,
 	spin_lock_init(&dev->lock);
 	refcount_set(&dev->refs, 1);
 	dev->q = q;
+	init_llist_head(&dev->done);
 	INIT_LIST_HEAD(&dev->idle_queues);
 	INIT_LIST_HEAD(&dev->link);
 	hash_init(dev->queues);
@@ -305,7 +310,6 @@ EXPORT_SYMBOL_GPL(dt_dispatch);
 EXPORT_SYMBOL_GPL(dt_complete);
 EXPORT_SYMBOL_GPL(dt_requeue);
 EXPORT_SYMBOL_GPL(dt_tick);
-EXPORT_SYMBOL_GPL(dt_wake_at);
 EXPORT_SYMBOL_GPL(dt_dev_resize);
 EXPORT_SYMBOL_GPL(dt_dev_tune);
 EXPORT_SYMBOL_GPL(dt_gate_enter);

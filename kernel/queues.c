@@ -43,9 +43,14 @@ struct disktime_queue *disktime_queue_find(struct disktime_dev *dev,
 
 	lockdep_assert_held(&dev->lock);
 
-	hash_for_each_possible(dev->queues, queue, hash, hash_key(grp, key))
-		if (queue->grp == grp && same_key(&queue->key, key))
+	if (grp->recent && same_key(&grp->recent->key, key))
+		return grp->recent;
+	hash_for_each_possible(dev->queues, queue, hash, hash_key(grp, key)) {
+		if (queue->grp == grp && same_key(&queue->key, key)) {
+			grp->recent = queue;
 			return queue;
+		}
+	}
 	return NULL;
 }
 
@@ -81,6 +86,8 @@ static void queue_free(struct disktime_dev *dev, struct disktime_queue *queue)
 {
 	list_del(&queue->idle);
 	hash_del(&queue->hash);
+	if (queue->grp->recent == queue)
+		queue->grp->recent = NULL;
 	dt_queue_exit(&queue->core);
 	disktime_group_put_locked(queue->grp);
 	dev->nr_queues--;
