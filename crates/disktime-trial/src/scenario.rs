@@ -396,6 +396,8 @@ fn usual_bs() -> Bytes {
 enum Engine {
     #[default]
     Libaio,
+    #[serde(rename = "io_uring")]
+    IoUring,
     Psync,
 }
 
@@ -900,6 +902,7 @@ impl Job {
         let size = self.size.map_or(region, |s| s.0);
         let engine = match self.ioengine {
             Engine::Libaio => "libaio",
+            Engine::IoUring => "io_uring",
             Engine::Psync => "psync",
         };
         let mut args = vec![
