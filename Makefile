@@ -82,6 +82,8 @@ define build-modules
 	$(Q)$(MAKE) --no-print-directory -C $(call kernel,$*,headers_dir) M=$(abspath $(@D)) \
 		CC=$(call kernel,$*,cc) DISKTIME_BTF=$(call kernel,$*,btf) DISKTIME_WERROR=1 \
 		$(if $(filter 1,$(V)),V=1,-s) $(1) modules
+	$(Q)nm $(@D)/disktime.ko | awk '$$2 ~ /^[TDBR]$$/ && $$3 ~ /^dt_/ { \
+		print "error: " $$3 " is not in core/names.h"; bad = 1 } END { exit bad }'
 endef
 
 target/kernel/%/disktime-iosched.ko: $(MODULES) | tools

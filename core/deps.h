@@ -13,6 +13,7 @@
 #include <linux/types.h>
 #include <linux/math64.h>
 #include <linux/compiler.h>
+#include "names.h"
 #define dt_div(a, b)	div64_u64(a, b)
 #else
 typedef unsigned char u8;

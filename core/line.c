@@ -26,10 +26,10 @@
  *		DIV	CAP	why
  *   BE		48	500 ms	with RT backlogged RT keeps 97.9 %
  *   writeback	8	100 ms	readers first, yet a flusher always moves
- *   IDLE	48	1 s	48 parts of 49 for BE; 1 s is what the field
- *				calls a stall, and on a device of 2000
- *				requests a second one request a second is
- *				2.4 % of BE's floor
+ *   IDLE	48	1.5 s	48 parts of 49 for BE. Below RT one request in
+ *				each CAP is to be less than 3 % of the 1/49
+ *				that BE has: so it is from 1090 requests a
+ *				second on, with a CAP of 1 s from 1630 on
  *
  * All operations are O(log n) in the entities of one level.
  */
@@ -42,7 +42,7 @@ static const struct {
 	[DT_RT]		= { 1, 0 },
 	[DT_BE]		= { 48, 500 * DT_NSEC_PER_MSEC },
 	[DT_WRITEBACK]	= { 8, 100 * DT_NSEC_PER_MSEC },
-	[DT_IDLE]	= { 48, 1000 * DT_NSEC_PER_MSEC },
+	[DT_IDLE]	= { 48, 1500 * DT_NSEC_PER_MSEC },
 };
 
 void dt_line_init(struct dt_line *line)

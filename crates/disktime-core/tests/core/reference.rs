@@ -23,7 +23,7 @@ const CHARGE_MAX: u64 = 10 * SEC;
 const LEAD_MAX: u64 = 60 * SEC;
 const CREDIT: u64 = 20 * MS;
 /// Divisor and cap of each class's floor.
-const FLOORS: [(u64, u64); 4] = [(1, 0), (48, 500 * MS), (8, 100 * MS), (48, 1000 * MS)];
+const FLOORS: [(u64, u64); 4] = [(1, 0), (48, 500 * MS), (8, 100 * MS), (48, 1500 * MS)];
 
 /// a lies before b on a circle.
 fn before(a: u64, b: u64) -> bool {
