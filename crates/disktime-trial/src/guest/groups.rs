@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::plan::{Class, Controller, DISK, Run, Snapshot};
 
@@ -115,6 +115,28 @@ impl Groups {
             add_pairs(&read(path.join("io.stat"))?, &self.dev, "io.", pairs);
         }
         Ok(snapshot)
+    }
+
+    /// Waits until no process is left in any group, and ends those that stay: a fio that goes away
+    /// in the middle of something leaves its workers behind, which would load the next run's disk.
+    pub(super) fn empty(&self) -> Result<()> {
+        for (name, path) in &self.by_index {
+            let start = Instant::now();
+            let mut killed = false;
+            while let Some(pid) = read(path.join("cgroup.procs"))?.lines().next() {
+                if start.elapsed() > Duration::from_secs(20) {
+                    bail!("process {pid} of group {name} does not end");
+                }
+                if !killed && start.elapsed() > Duration::from_secs(2) {
+                    killed = true;
+                    let what = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                    eprintln!("dt-trial: ending what its fio left in group {name}: {what}");
+                    write(path.join("cgroup.kill"), "1")?;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(())
     }
 
     /// Children before parents. Processes that end may linger a little.

@@ -221,6 +221,7 @@ impl Trial {
             load.stop_all_but(&[])?;
         }
         if let Some(groups) = &self.groups {
+            groups.empty()?;
             last = groups.snapshot()?;
         }
         if let Some(tracer) = self.tracer.take() {
