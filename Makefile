@@ -19,6 +19,8 @@ MODULES  := Kbuild $(shell find core kernel -type f 2>/dev/null)
 
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
+# What a failed check leaves must not pass the next time.
+.DELETE_ON_ERROR:
 # Modules are kept once built, not taken for intermediate files.
 .SECONDARY:
 .PHONY: help demo test build torture bench vm-shell lint clean \

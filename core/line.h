@@ -34,7 +34,9 @@ void dt_line_del(struct dt_line *line, struct dt_spot *spot,
 		 enum dt_class class);
 /* Whether @class is to be served now whatever better ones wait. */
 bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now);
+/* The class to be served next, where several stand in a line. */
 enum dt_class dt_line_class(const struct dt_line *line, u64 now);
+/* One of @class got @cost_ns where another class waits, or it was owed. */
 void dt_line_floors(struct dt_line *line, enum dt_class class, u64 cost_ns);
 
 static inline void dt_line_move(struct dt_line *line, struct dt_spot *spot,
