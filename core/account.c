@@ -87,19 +87,21 @@ u64 dt_actual(struct dt_dev *dev, const struct dt_item *item)
 	return time;
 }
 
-/* The mean is never 0 once there is one: 0 says that nothing is known. */
+/* Rounded down; it never gets below the least of its samples. */
 static void learn_mean(u64 *mean, u64 sample)
 {
-	if (!*mean)
+	if (unlikely(!*mean))
 		*mean = sample;
 	else
-		*mean += (s64)(sample - *mean) / (1 << MEAN_SHIFT);
-	*mean = dt_max(*mean, 1);
+		*mean += (s64)(sample - *mean) >> MEAN_SHIFT;
 }
 
 void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns)
 {
+	/* A mean of 0 would say that nothing is known. */
+	actual_ns = dt_max(actual_ns, 1);
 	learn_mean(&item->queue->cost_ns[item->dir], actual_ns);
 	learn_mean(&dev->cost_ns[item->dir], actual_ns);
-	learn_mean(&dev->service_ns, dev->clock_ns - item->dispatch_ns);
+	learn_mean(&dev->service_ns,
+		   dt_max(dev->clock_ns - item->dispatch_ns, 1));
 }

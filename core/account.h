@@ -6,12 +6,12 @@
 #include "disktime.h"
 
 /* Bring the device's clocks up to @now; first in every event. */
-void dt_clock(struct dt_dev *dev, u64 now);
+dt_internal void dt_clock(struct dt_dev *dev, u64 now);
 /* What an item of @queue will probably cost. */
-u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
+dt_internal u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
 		enum dt_dir dir);
 /* What a dispatched item did cost up to now; learned for the next estimate. */
-u64 dt_actual(struct dt_dev *dev, const struct dt_item *item);
-void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns);
+dt_internal u64 dt_actual(struct dt_dev *dev, const struct dt_item *item);
+dt_internal void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns);
 
 #endif /* DISKTIME_ACCOUNT_H */

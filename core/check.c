@@ -25,6 +25,7 @@ enum {
 	INV_PARENT,
 	INV_ACTIVE,
 	INV_FOLD,
+	INV_LONE,
 	NR_INV,
 };
 
@@ -44,7 +45,8 @@ const char *dt_invariant(int number)
 		[INV_WORK] = "there is work exactly if something is queued, fits, and the device is not held",
 		[INV_HOLD] = "the device is held only for somebody who has nothing queued, while others have",
 		[INV_CHARGED] = "an idle device has charged all its busy time, and no more",
-		[INV_ACTIVE] = "a level's active weight is that of its busy children",
+		[INV_ACTIVE] = "a level's active weight and count are those of its busy children",
+		[INV_LONE] = "beside a level's lone entity nobody is busy",
 		[INV_FOLD] = "a group has its own queues below its leaf exactly while it has children",
 		[INV_PARENT] = "a parent stands before its children in the list of groups",
 	};
@@ -107,8 +109,15 @@ static u32 list_length(const struct dt_list *list)
 
 static int check_entity(const struct dt_entity *ent)
 {
-	if (!ent->parent)
+	const struct dt_level *level = dt_level_of(ent);
+
+	if (ent->nr_all != ent->nr_queued + ent->nr_granted +
+			   ent->nr_inflight + ent->nr_waiting)
+		return INV_CHILD_SUMS;
+	if (!level)
 		return 0;
+	if (level->lone && level->lone != ent && dt_entity_busy(ent))
+		return INV_LONE;
 	if (ent->ready.on != (ent->nr_queued > 0))
 		return INV_READY;
 	if (ent->gate.on != (ent->nr_waiting > 0))
@@ -121,6 +130,7 @@ static int check_entity(const struct dt_entity *ent)
 struct sums {
 	u32 queued, granted, inflight, waiting;
 	u64 weight;
+	u32 busy;
 };
 
 static void sum_up(struct sums *sums, const struct dt_entity *ent)
@@ -130,8 +140,10 @@ static void sum_up(struct sums *sums, const struct dt_entity *ent)
 	sums->inflight += ent->nr_inflight;
 	sums->waiting += ent->nr_waiting;
 	if (ent->nr_queued || ent->nr_granted || ent->nr_inflight ||
-	    ent->nr_waiting)
+	    ent->nr_waiting) {
 		sums->weight += ent->weight;
+		sums->busy++;
+	}
 }
 
 static u64 active_weight(const struct dt_level *level)
@@ -203,6 +215,7 @@ static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
 	if (!grp->nr_children)
 		return check_entity(&grp->ent);
 	if (sums.weight != active_weight(&grp->queues) ||
+	    sums.busy != grp->queues.nr_busy ||
 	    dt_list_empty(&grp->active) != !sums.weight)
 		return INV_ACTIVE;
 	sum_up(&all, &grp->leaf);
@@ -219,7 +232,8 @@ static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
 	}
 	if (sums_differ(&all, &grp->ent))
 		return INV_CHILD_SUMS;
-	if (all.weight != active_weight(&grp->children))
+	if (all.weight != active_weight(&grp->children) ||
+	    all.busy != grp->children.nr_busy)
 		return INV_ACTIVE;
 	bad = check_entity(&grp->leaf);
 	return bad ? bad : check_entity(&grp->ent);

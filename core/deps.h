@@ -35,6 +35,16 @@ typedef long long s64;
 #define dt_div(a, b)	((u64)(a) / (u64)(b))
 #endif
 
+/*
+ * The core is compiled as one unit, build.c, so that the compiler sees through
+ * the seams between its files. What they share is nobody else's.
+ */
+#ifdef DT_BUILD
+#define dt_internal	static
+#else
+#define dt_internal	extern
+#endif
+
 #define DT_CONTAINER(ptr, type, member) \
 	((type *)((char *)(ptr) - __builtin_offsetof(type, member)))
 

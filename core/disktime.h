@@ -104,6 +104,12 @@ struct dt_level {
 	struct dt_line gate;
 	/* Sum of the weights of all that hold or want a request, by class. */
 	u64 active_weight[DT_NR_CLASSES];
+	u32 nr_busy;			/* how many those are */
+	/* Who is, or was last, the only one of them; see entity.c. */
+	struct dt_entity *lone;
+	bool lone_started;		/* it has been picked since it is */
+	s64 lone_start_ns;		/* the most lone_ns was when picked */
+	s64 lone_ns;			/* its charges, not in its vdisktime */
 };
 
 enum dt_kind {
@@ -126,9 +132,11 @@ struct dt_entity {
 	struct dt_spot ready;
 	struct dt_spot gate;
 	u64 vdisktime;
+	u32 vrest;			/* what its divisions left; see line.h */
 	u32 weight;
 	u8 class;			/* enum dt_class */
 	u8 kind;			/* enum dt_kind */
+	u32 nr_all;			/* the sum of these four: */
 	u32 nr_queued;			/* items queued in the subtree */
 	u32 nr_granted;			/* requests granted, not yet queued */
 	u32 nr_inflight;		/* items dispatched in the subtree */
@@ -272,7 +280,6 @@ struct dt_dev {
 	u64 last_sector;		/* end of the last dispatched item */
 	u64 last_dispatch_ns;
 	u64 class_dispatch_ns[DT_NR_CLASSES]; /* when each was dispatched last */
-	struct dt_queue *last_queue;	/* dispatched from last; only compared */
 
 	/* requests: gate.c */
 	u32 tags;			/* how many requests exist */
@@ -312,6 +319,14 @@ enum dt_insert_flags {
 void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	       struct dt_item *item, enum dt_dir dir, u64 sector, u32 sectors,
 	       unsigned int flags, u64 now);
+/*
+ * The same and its dispatch at once, for a fraction of the cost: true if @item
+ * is for the device to have now. False, with nothing changed, where anything is
+ * queued before it (so that it never goes express), the device is full or there
+ * are turns.
+ */
+bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
+	     enum dt_dir dir, u64 sector, u32 sectors, u64 now);
 /* A queued item that has been merged into another, or is freed undispatched. */
 void dt_remove(struct dt_dev *dev, struct dt_item *item, u64 now);
 /* A queued item that a merge has made longer; at the front if sector is less. */

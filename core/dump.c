@@ -57,8 +57,9 @@ static void put_entity(struct text *text, const struct dt_entity *ent)
 	/* How far ahead of its level's virtual time, as its disk time. */
 	if (ent->parent)
 		put_signed(text, " ahead_ns=",
-			   ((s64)(ent->vdisktime -
-				  dt_level_of(ent)->ready.vtime[ent->class]) >>
+			   ((s64)(dt_entity_vdisktime(ent) -
+				  dt_level_vtime(dt_level_of(ent),
+						 ent->class)) >>
 			    DT_VSHIFT) * (s64)ent->weight);
 	put_num(text, " queued=", ent->nr_queued);
 	put_num(text, " inflight=", ent->nr_inflight);

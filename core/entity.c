@@ -32,6 +32,12 @@
  * light process that always has one request in the device would otherwise hold
  * its level's virtual time back for ever, and whoever came next would be
  * placed beside it and shut out everybody else until it had caught up.
+ *
+ * Most levels have one busy entity in them most of the time: a group's one
+ * queue of reads, the one group that is at work. Its virtual time is compared
+ * with nothing, so that its charges are only added up, as disk time, beside
+ * the level's virtual time when it was picked last; both are put right when
+ * another becomes busy or somebody looks.
  */
 #include "entity.h"
 #include "select.h"
@@ -41,6 +47,9 @@
  * enough on any device for the difference that a burst of completions makes.
  */
 #define CREDIT_NS		(20 * DT_NSEC_PER_MSEC)
+
+/* A lone entity's charges are put into its virtual time when they reach this. */
+#define LONE_MAX_NS		((s64)DT_NSEC_PER_SEC)
 
 void dt_entity_init(struct dt_entity *ent, enum dt_kind kind,
 		    struct dt_entity *parent, struct dt_level *level,
@@ -53,11 +62,19 @@ void dt_entity_init(struct dt_entity *ent, enum dt_kind kind,
 		.class = class,
 		.kind = kind,
 	};
-	/* A newcomer has earned no credit. Zero may be anywhere: times wrap. */
-	if (parent)
-		ent->vdisktime = parent->level->ready.vtime[class];
 	if (level)
 		dt_level_init(level);
+}
+
+/* A newcomer has earned no credit. Zero may be anywhere: times wrap. */
+static void place_newcomer(struct dt_entity *ent)
+{
+	struct dt_level *level = dt_level_of(ent);
+
+	if (!level)
+		return;
+	dt_level_settle(level);
+	ent->vdisktime = level->ready.vtime[ent->class];
 }
 
 void dt_level_init(struct dt_level *level)
@@ -68,6 +85,11 @@ void dt_level_init(struct dt_level *level)
 	dt_line_init(&level->gate);
 	for (class = 0; class < DT_NR_CLASSES; class++)
 		level->active_weight[class] = 0;
+	level->nr_busy = 0;
+	level->lone = NULL;
+	level->lone_started = false;
+	level->lone_start_ns = 0;
+	level->lone_ns = 0;
 }
 
 static bool entity_active(const struct dt_entity *ent)
@@ -91,9 +113,80 @@ static u64 gate_key(const struct dt_dev *dev, const struct dt_entity *ent)
 
 static void gate_move(struct dt_dev *dev, struct dt_entity *ent)
 {
-	if (ent->gate.on)
+	if (unlikely(ent->gate.on))
 		dt_line_move(&dt_level_of(ent)->gate, &ent->gate, ent->class,
 			     gate_key(dev, ent));
+}
+
+static void charge_among(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
+{
+	ent->vdisktime += dt_virtual_of(time_ns, ent->weight, &ent->vrest);
+	if (ent->ready.on)
+		dt_line_move(&ent->parent->level->ready, &ent->ready,
+			     ent->class, ent->vdisktime);
+	gate_move(dev, ent);
+}
+
+static inline void charge(struct dt_dev *dev, struct dt_entity *ent,
+			  s64 time_ns)
+{
+	struct dt_level *level = ent->parent->level;
+
+	if (level->lone == ent)
+		level->lone_ns += time_ns;
+	else
+		charge_among(dev, ent, time_ns);
+}
+
+u64 dt_entity_vdisktime(const struct dt_entity *ent)
+{
+	const struct dt_level *level = dt_level_of(ent);
+	u32 rest = ent->vrest;
+
+	if (!level || level->lone != ent)
+		return ent->vdisktime;
+	return ent->vdisktime +
+	       dt_virtual_of(level->lone_ns, ent->weight, &rest);
+}
+
+u64 dt_level_vtime(const struct dt_level *level, enum dt_class class)
+{
+	const struct dt_entity *ent = level->lone;
+	u64 v = level->ready.vtime[class];
+	u32 rest;
+
+	if (!ent || ent->class != class || !level->lone_started)
+		return v;
+	rest = ent->vrest;
+	return dt_later(v, ent->vdisktime + dt_virtual_of(level->lone_start_ns,
+							  ent->weight, &rest));
+}
+
+void dt_level_settle(struct dt_level *level)
+{
+	struct dt_entity *ent = level->lone;
+	u64 change;
+
+	if (!ent)
+		return;
+	level->ready.vtime[ent->class] = dt_level_vtime(level, ent->class);
+	change = dt_virtual_of(level->lone_ns, ent->weight, &ent->vrest);
+	ent->vdisktime += change;
+	/* It has nobody to be moved past. */
+	if (ent->ready.on)
+		ent->ready.node.key = ent->vdisktime;
+	if (ent->gate.on)
+		ent->gate.node.key += change;
+	level->lone_started = false;
+	level->lone_start_ns = 0;
+	level->lone_ns = 0;
+}
+
+/* It is no longer alone, or goes away. */
+static void end_lone(struct dt_level *level)
+{
+	dt_level_settle(level);
+	level->lone = NULL;
 }
 
 static void set_own(struct dt_group *grp, struct dt_entity *own)
@@ -113,6 +206,7 @@ static void fold_out(struct dt_group *grp)
 	struct dt_entity *ent = &grp->ent, *leaf = &grp->leaf;
 
 	leaf->parent = ent;
+	leaf->nr_all = ent->nr_all;
 	leaf->nr_queued = ent->nr_queued;
 	leaf->nr_granted = ent->nr_granted;
 	leaf->nr_inflight = ent->nr_inflight;
@@ -126,8 +220,10 @@ static void fold_out(struct dt_group *grp)
 	if (leaf->nr_waiting)
 		dt_line_add(&level->gate, &leaf->gate, leaf->class,
 			    gate_key(grp->dev, leaf), grp->dev->clock_ns);
-	if (dt_entity_busy(leaf))
+	if (dt_entity_busy(leaf)) {
 		level->active_weight[leaf->class] += leaf->weight;
+		level->nr_busy++;
+	}
 }
 
 /* The last child has gone, with nothing left below it. */
@@ -138,8 +234,12 @@ static void fold_in(struct dt_group *grp)
 
 	dt_line_del(&level->ready, &leaf->ready, leaf->class);
 	dt_line_del(&level->gate, &leaf->gate, leaf->class);
-	if (dt_entity_busy(leaf))
+	if (dt_entity_busy(leaf)) {
 		level->active_weight[leaf->class] -= leaf->weight;
+		level->nr_busy--;
+	}
+	end_lone(level);
+	leaf->nr_all = 0;
 	leaf->nr_queued = 0;
 	leaf->nr_granted = 0;
 	leaf->nr_inflight = 0;
@@ -160,6 +260,7 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	dt_entity_init(&grp->leaf, DT_KIND_LEAF, NULL, NULL, DT_WEIGHT_DEFAULT,
 		       DT_BE);
 	grp->leaf.level = &grp->queues;
+	place_newcomer(&grp->ent);
 	grp->own = &grp->ent;
 	dt_level_init(&grp->children);
 	grp->dev = dev;
@@ -183,18 +284,35 @@ bool dt_queue_busy(const struct dt_queue *queue)
 	return dt_entity_busy(&queue->ent);
 }
 
-/* The weight of a busy entity counts at its level. Before its counts grow: */
-static void note_coming(struct dt_entity *ent)
+static void become_busy(struct dt_entity *ent)
 {
-	if (!dt_entity_busy(ent))
-		dt_level_of(ent)->active_weight[ent->class] += ent->weight;
+	struct dt_level *level = ent->parent->level;
+
+	level->active_weight[ent->class] += ent->weight;
+	level->nr_busy++;
+	if (level->lone != ent)
+		end_lone(level);
 }
 
-/* After its counts have shrunk: */
-static void note_going(struct dt_entity *ent)
+static void become_idle(struct dt_entity *ent)
 {
-	if (!dt_entity_busy(ent))
-		dt_level_of(ent)->active_weight[ent->class] -= ent->weight;
+	struct dt_level *level = ent->parent->level;
+
+	level->active_weight[ent->class] -= ent->weight;
+	level->nr_busy--;
+}
+
+/* One more below the entity is queued, granted, in flight or waits. */
+static void one_more(struct dt_entity *ent)
+{
+	if (!ent->nr_all++)
+		become_busy(ent);
+}
+
+static void one_less(struct dt_entity *ent)
+{
+	if (!--ent->nr_all)
+		become_idle(ent);
 }
 
 void dt_group_note_change(struct dt_group *grp, bool busy)
@@ -236,6 +354,8 @@ void dt_group_exit(struct dt_group *grp)
 
 	dt_forget_group(dev, grp);
 	if (grp->ent.parent) {
+		if (grp->ent.parent->level->lone == &grp->ent)
+			end_lone(grp->ent.parent->level);
 		parent = DT_CONTAINER(grp->ent.parent, struct dt_group, ent);
 		inherit_stats(parent, grp);
 		if (!--parent->nr_children)
@@ -249,6 +369,7 @@ void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
 {
 	dt_entity_init(&queue->ent, DT_KIND_QUEUE, grp->own, NULL, weight,
 		       class);
+	place_newcomer(&queue->ent);
 	queue->grp = grp;
 	dt_list_init(&queue->fifo);
 	dt_list_init(&queue->urgent);
@@ -269,25 +390,36 @@ void dt_queue_exit(struct dt_queue *queue)
 	struct dt_group *grp = queue->grp;
 
 	dt_forget_queue(grp->dev, queue);
+	if (grp->queues.lone == &queue->ent)
+		end_lone(&grp->queues);
 	dt_list_del(&queue->link);
 	grp->nr_queues--;
 }
 
-enum dt_class dt_path_class(const struct dt_entity *ent)
+/* It was picked where the level's virtual time is now, and is not far from it. */
+static bool lone_stands_well(const struct dt_level *level)
 {
-	enum dt_class class = DT_RT;
+	const struct dt_entity *ent = level->lone;
+	s64 ahead_ns = level->lone_ns - level->lone_start_ns;
 
-	for (; ent->parent; ent = ent->parent)
-		class = dt_max(class, (enum dt_class)ent->class);
-	return class;
+	return level->lone_started && level->lone_start_ns >= 0 &&
+	       !dt_before(ent->vdisktime, level->ready.vtime[ent->class]) &&
+	       ahead_ns > -(s64)CREDIT_NS && ahead_ns < (s64)DT_LEAD_MAX_NS;
 }
 
 void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 {
-	u64 v = dt_level_of(ent)->ready.vtime[ent->class];
-	s64 ahead = (s64)(ent->vdisktime - v);
-	u64 credit, low, high;
+	struct dt_level *level = dt_level_of(ent);
+	u64 credit, low, high, v;
+	s64 ahead;
 
+	if (level->lone == ent) {
+		if (lone_stands_well(level))
+			return;
+		dt_level_settle(level);
+	}
+	v = level->ready.vtime[ent->class];
+	ahead = (s64)(ent->vdisktime - v);
 	/* Near enough for any weight, as it mostly is: no need to divide. */
 	if (ahead >= -(s64)((CREDIT_NS << DT_VSHIFT) / DT_WEIGHT_MAX) &&
 	    ahead <= (s64)((DT_LEAD_MAX_NS << DT_VSHIFT) / DT_WEIGHT_MAX))
@@ -299,6 +431,9 @@ void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 		ent->vdisktime = low;
 	else if (dt_before(high, ent->vdisktime))
 		ent->vdisktime = high;
+	else
+		return;
+	ent->vrest = 0;
 }
 
 void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now)
@@ -306,15 +441,16 @@ void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		note_coming(ent);
+		one_more(ent);
 		if (!ent->nr_queued++) {
 			if (!ent->nr_granted && !ent->nr_waiting)
 				dt_entity_place(dev, ent);
-			dt_line_add(&dt_level_of(ent)->ready, &ent->ready,
+			dt_line_add(&ent->parent->level->ready, &ent->ready,
 				    ent->class, ent->vdisktime, now);
 		}
 		gate_move(dev, ent);
 	}
+	ent->nr_all++;
 	ent->nr_queued++;
 	dev->nr_queued++;
 	dt_group_note(queue->grp);
@@ -329,23 +465,12 @@ void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue)
 			dt_line_del(&dt_level_of(ent)->ready, &ent->ready,
 				    ent->class);
 		gate_move(dev, ent);
-		note_going(ent);
+		one_less(ent);
 	}
+	ent->nr_all--;
 	ent->nr_queued--;
 	dev->nr_queued--;
 	dt_group_note(queue->grp);
-}
-
-static void charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
-{
-	u64 amount = time_ns < 0 ? -(u64)time_ns : (u64)time_ns;
-	u64 v = dt_virtual(dt_min(amount, DT_CHARGE_MAX_NS), ent->weight);
-
-	ent->vdisktime += time_ns < 0 ? -v : v;
-	if (ent->ready.on)
-		dt_line_move(&dt_level_of(ent)->ready, &ent->ready, ent->class,
-			     ent->vdisktime);
-	gate_move(dev, ent);
 }
 
 void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
@@ -354,25 +479,68 @@ void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
 		charge(dev, ent, time_ns);
 }
 
-/* From queued to in flight: as busy as before. */
-void dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
-			u64 cost_ns, u64 now)
+/*
+ * An entity that the others have left becomes the lone one, and one that stays
+ * so is brought up to date before its sums grow out of bounds.
+ */
+static inline void note_lone(struct dt_level *level, struct dt_entity *ent)
 {
+	if (level->nr_busy == 1 && unlikely(level->lone != ent ||
+					    level->lone_ns > LONE_MAX_NS)) {
+		end_lone(level);
+		level->lone = ent;
+	}
+}
+
+/* From queued to in flight: as busy as before. */
+enum dt_class dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
+				 u64 cost_ns, u64 now)
+{
+	enum dt_class class = DT_RT;
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		struct dt_line *line = &dt_level_of(ent)->ready;
+		struct dt_level *level = ent->parent->level;
 
-		dt_line_served(line, ent->class, cost_ns, now);
+		class = dt_max(class, (enum dt_class)ent->class);
+		dt_line_served(&level->ready, ent->class, cost_ns, now);
 		ent->nr_inflight++;
 		if (!--ent->nr_queued)
-			dt_line_del(line, &ent->ready, ent->class);
+			dt_line_del(&level->ready, &ent->ready, ent->class);
 		charge(dev, ent, cost_ns);
+		note_lone(level, ent);
 	}
 	ent->nr_queued--;
 	ent->nr_inflight++;
 	dev->nr_queued--;
 	dev->nr_inflight++;
+	return class;
+}
+
+enum dt_class dt_path_passed(struct dt_dev *dev, struct dt_queue *queue,
+			     u64 cost_ns, u64 now)
+{
+	enum dt_class class = DT_RT;
+	struct dt_entity *ent;
+
+	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		struct dt_level *level = ent->parent->level;
+
+		class = dt_max(class, (enum dt_class)ent->class);
+		one_more(ent);
+		if (!ent->nr_granted && !ent->nr_waiting)
+			dt_entity_place(dev, ent);
+		dt_level_started(level, ent);
+		dt_line_passed(&level->ready, ent->class, now);
+		ent->nr_inflight++;
+		charge(dev, ent, cost_ns);
+		note_lone(level, ent);
+	}
+	ent->nr_all++;
+	ent->nr_inflight++;
+	dev->nr_inflight++;
+	dt_group_note(queue->grp);
+	return class;
 }
 
 void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns)
@@ -382,8 +550,9 @@ void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns)
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
 		ent->nr_inflight--;
 		charge(dev, ent, more_ns);
-		note_going(ent);
+		one_less(ent);
 	}
+	ent->nr_all--;
 	ent->nr_inflight--;
 	dev->nr_inflight--;
 	dt_group_note(queue->grp);
@@ -394,13 +563,14 @@ void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		note_coming(ent);
+		one_more(ent);
 		if (!entity_active(ent))
 			dt_entity_place(dev, ent);
 		if (!ent->nr_waiting++)
 			dt_line_add(&dt_level_of(ent)->gate, &ent->gate,
 				    ent->class, gate_key(dev, ent), now);
 	}
+	ent->nr_all++;
 	ent->nr_waiting++;
 	dev->nr_waiting++;
 	dt_group_note(queue->grp);
@@ -416,8 +586,10 @@ void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted)
 			dt_line_del(&dt_level_of(ent)->gate, &ent->gate,
 				    ent->class);
 		gate_move(dev, ent);
-		note_going(ent);
+		if (!granted)
+			one_less(ent);
 	}
+	ent->nr_all -= !granted;
 	ent->nr_granted += granted;
 	ent->nr_waiting--;
 	dev->nr_granted += granted;
@@ -430,11 +602,12 @@ void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		note_coming(ent);
+		one_more(ent);
 		if (!entity_active(ent))
 			dt_entity_place(dev, ent);
 		ent->nr_granted++;
 	}
+	ent->nr_all++;
 	ent->nr_granted++;
 	dev->nr_granted++;
 	dt_group_note(queue->grp);
@@ -447,8 +620,9 @@ void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue)
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
 		ent->nr_granted--;
 		gate_move(dev, ent);
-		note_going(ent);
+		one_less(ent);
 	}
+	ent->nr_all--;
 	ent->nr_granted--;
 	dev->nr_granted--;
 	dt_group_note(queue->grp);
@@ -472,6 +646,7 @@ static void reweigh(struct dt_level *level, struct dt_entity *ent, u32 weight)
 	      dt_div((lag - dt_div(lag, weight) * weight) * ent->weight, weight);
 	change = (behind ? v - lag : v + lag) - ent->vdisktime;
 	ent->vdisktime += change;
+	ent->vrest = 0;
 	if (ent->ready.on)
 		dt_line_move(&level->ready, &ent->ready, ent->class,
 			     ent->vdisktime);
@@ -485,6 +660,7 @@ void dt_entity_set_weight(struct dt_entity *ent, u32 weight)
 	struct dt_level *level = dt_level_of(ent);
 
 	if (level) {
+		dt_level_settle(level);
 		if (dt_entity_busy(ent))
 			level->active_weight[ent->class] +=
 				(u64)weight - ent->weight;
@@ -505,6 +681,7 @@ void dt_entity_set_class(struct dt_entity *ent, enum dt_class class, u64 now)
 		ent->class = class;
 		return;
 	}
+	dt_level_settle(level);
 	if (ready)
 		dt_line_del(&level->ready, &ent->ready, ent->class);
 	if (gate)

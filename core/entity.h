@@ -19,28 +19,35 @@ static inline struct dt_queue *dt_entity_queue(struct dt_entity *ent)
 /* Does it hold or want any request? */
 static inline bool dt_entity_busy(const struct dt_entity *ent)
 {
-	return ent->nr_queued || ent->nr_inflight || ent->nr_waiting ||
-	       ent->nr_granted;
+	return ent->nr_all;
 }
 
-void dt_level_init(struct dt_level *level);
-void dt_entity_init(struct dt_entity *ent, enum dt_kind kind,
+dt_internal void dt_level_init(struct dt_level *level);
+dt_internal void dt_entity_init(struct dt_entity *ent, enum dt_kind kind,
 		    struct dt_entity *parent, struct dt_level *level,
 		    u32 weight, enum dt_class class);
 /* One item more or less is queued below @queue. */
-void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now);
-void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue);
-/* The first item of @queue goes to the device, charged @cost_ns for now. */
-void dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
-			u64 cost_ns, u64 now);
+dt_internal void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now);
+dt_internal void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue);
+/*
+ * The first item of @queue goes to the device, charged @cost_ns for now. Returns
+ * the worst class on its path.
+ */
+dt_internal enum dt_class dt_path_dispatched(struct dt_dev *dev,
+					     struct dt_queue *queue,
+					     u64 cost_ns, u64 now);
+/* Both in one: an item of @queue goes to the device, and nothing is queued. */
+dt_internal enum dt_class dt_path_passed(struct dt_dev *dev,
+					 struct dt_queue *queue, u64 cost_ns,
+					 u64 now);
 /* One of its items came back, and its charge is to be put right. */
-void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns);
+dt_internal void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns);
 /* One waiter, or one granted request, more or less below @queue. */
-void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now);
-void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted);
-void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue);
-void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue);
-void dt_group_note_change(struct dt_group *grp, bool busy);
+dt_internal void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now);
+dt_internal void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted);
+dt_internal void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue);
+dt_internal void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue);
+dt_internal void dt_group_note_change(struct dt_group *grp, bool busy);
 
 /* Keep dev->active, after a change of the group's counts. */
 static inline void dt_group_note(struct dt_group *grp)
@@ -51,11 +58,30 @@ static inline void dt_group_note(struct dt_group *grp)
 		dt_group_note_change(grp, busy);
 }
 
+/* What they are, charges to a lone entity included. */
+dt_internal u64 dt_entity_vdisktime(const struct dt_entity *ent);
+dt_internal u64 dt_level_vtime(const struct dt_level *level,
+			       enum dt_class class);
+/* Put what the lone entity of a level was charged where others see it. */
+dt_internal void dt_level_settle(struct dt_level *level);
+
+/* An entity that was picked begins to be served: the level's virtual time. */
+static inline void dt_level_started(struct dt_level *level,
+				    struct dt_entity *ent)
+{
+	if (level->lone == ent) {
+		if (level->lone_start_ns < level->lone_ns ||
+		    !level->lone_started)
+			level->lone_start_ns = level->lone_ns;
+		level->lone_started = true;
+	} else {
+		dt_line_started(&level->ready, ent->class, ent->vdisktime);
+	}
+}
+
 /* Place an entity that becomes active by its level's virtual time. */
-void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent);
+dt_internal void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent);
 /* Add to the charge of everybody from @ent to the root; may be negative. */
-void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns);
-/* The worst class on the way from @ent to the root. */
-enum dt_class dt_path_class(const struct dt_entity *ent);
+dt_internal void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns);
 
 #endif /* DISKTIME_ENTITY_H */

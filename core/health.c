@@ -51,8 +51,10 @@ static void clear_entity(struct dt_entity *ent)
 	ent->gate.on = false;
 	ent->nr_queued = 0;
 	ent->nr_waiting = 0;
+	ent->nr_all = ent->nr_granted + ent->nr_inflight;
 	/* Its line's virtual time begins anew, and all start even. */
 	ent->vdisktime = 0;
+	ent->vrest = 0;
 	if (ent->level)
 		dt_level_init(ent->level);
 }
@@ -60,8 +62,10 @@ static void clear_entity(struct dt_entity *ent)
 /* What is in flight or granted stays counted, and keeps its weight in. */
 static void count_entity(struct dt_entity *ent)
 {
-	if (ent->parent && dt_entity_busy(ent))
-		dt_level_of(ent)->active_weight[ent->class] += ent->weight;
+	if (!ent->parent || !dt_entity_busy(ent))
+		return;
+	dt_level_of(ent)->active_weight[ent->class] += ent->weight;
+	dt_level_of(ent)->nr_busy++;
 }
 
 /* Stand everything that is queued or waits at the gate in line again. */

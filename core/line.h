@@ -27,17 +27,35 @@ static inline u64 dt_virtual(u64 time_ns, u32 weight)
 	return dt_div(time_ns << DT_VSHIFT, weight);
 }
 
-void dt_line_init(struct dt_line *line);
-void dt_line_add(struct dt_line *line, struct dt_spot *spot,
+/*
+ * The same for a charge, which may be negative. What the division leaves is
+ * kept for the next one, so that it does not matter whether charges are made
+ * one by one or in sum.
+ */
+static inline u64 dt_virtual_of(s64 time_ns, u32 weight, u32 *rest)
+{
+	s64 amount = time_ns * (1 << DT_VSHIFT) + *rest;
+	u64 v;
+
+	if (likely(amount >= 0))
+		v = dt_div((u64)amount, weight);
+	else
+		v = -dt_div((u64)-amount + weight - 1, weight);
+	*rest = (u32)((u64)amount - v * weight);
+	return v;
+}
+
+dt_internal void dt_line_init(struct dt_line *line);
+dt_internal void dt_line_add(struct dt_line *line, struct dt_spot *spot,
 		 enum dt_class class, u64 key, u64 now);
-void dt_line_del(struct dt_line *line, struct dt_spot *spot,
+dt_internal void dt_line_del(struct dt_line *line, struct dt_spot *spot,
 		 enum dt_class class);
 /* Whether @class is to be served now whatever better ones wait. */
-bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now);
+dt_internal bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now);
 /* The class to be served next, where several stand in a line. */
-enum dt_class dt_line_class(const struct dt_line *line, u64 now);
+dt_internal enum dt_class dt_line_class(const struct dt_line *line, u64 now);
 /* One of @class got @cost_ns where another class waits, or it was owed. */
-void dt_line_floors(struct dt_line *line, enum dt_class class, u64 cost_ns);
+dt_internal void dt_line_floors(struct dt_line *line, enum dt_class class, u64 cost_ns);
 
 static inline void dt_line_move(struct dt_line *line, struct dt_spot *spot,
 				enum dt_class class, u64 key)
@@ -85,6 +103,17 @@ static inline void dt_line_served(struct dt_line *line, enum dt_class class,
 	if (unlikely(line->present != 1u << class ||
 		     line->floors[class].owed_ns > 0))
 		dt_line_floors(line, class, cost_ns);
+}
+
+/* One of @class came and was served at once, in an empty line. */
+static inline void dt_line_passed(struct dt_line *line, enum dt_class class,
+				  u64 now)
+{
+	struct dt_floor *floor = &line->floors[class];
+
+	if (unlikely(floor->owed_ns > 0))
+		floor->owed_ns = 0;
+	floor->since_ns = now;
 }
 
 #endif /* DISKTIME_LINE_H */

@@ -81,14 +81,13 @@ static void think_sample(struct dt_think *think, u64 sample)
 		think->samples++;
 }
 
-/* The entity issues while it has nothing queued or in flight. */
-static void think_end(const struct dt_dev *dev, struct dt_think *think)
+/* The entity issues at @now, while it has nothing queued or in flight. */
+static void think_end(const struct dt_dev *dev, struct dt_think *think, u64 now)
 {
 	u64 longest = dt_max(2 * dev->tun.idle_ns, DT_NSEC_PER_MSEC);
 
 	if (think->last_end_ns)
-		think_sample(think, dt_min(dev->clock_ns - think->last_end_ns,
-					   longest));
+		think_sample(think, dt_min(now - think->last_end_ns, longest));
 }
 
 /* Until when it pays to wait for this entity; 0: it does not. */
@@ -125,6 +124,7 @@ static void settle_idle(struct dt_dev *dev)
 	dev->hold_idle_ns = 0;
 	if (!idle || !grp)
 		return;
+	idle = dt_min(idle, DT_CHARGE_MAX_NS);
 	grp->stats.idle_ns += idle;
 	dev->turn_used_ns += idle;
 	dt_path_charge(dev, grp->own, idle);
@@ -158,7 +158,8 @@ static bool better_class_waits(const struct dt_entity *ent)
  */
 static bool comes_first(const struct dt_dev *dev, const struct dt_entity *ent)
 {
-	struct dt_line *line = &ent->parent->level->ready;
+	struct dt_level *level = dt_level_of(ent);
+	struct dt_line *line = &level->ready;
 	struct dt_spot *spot = dt_line_pick(line, dev->clock_ns);
 	struct dt_entity *other;
 
@@ -168,6 +169,7 @@ static bool comes_first(const struct dt_dev *dev, const struct dt_entity *ent)
 	if (other->class != ent->class)
 		return ent->class < other->class &&
 		       !dt_line_due(line, other->class, dev->clock_ns);
+	dt_level_settle(level);
 	return dt_before(ent->vdisktime, other->vdisktime);
 }
 
@@ -192,8 +194,7 @@ static void renew_turn(struct dt_dev *dev)
 	else if (queue)
 		ent = &queue->ent;
 	for (; ent->parent; ent = ent->parent)
-		dt_line_started(&dt_level_of(ent)->ready, ent->class,
-				ent->vdisktime);
+		dt_level_started(dt_level_of(ent), ent);
 }
 
 static bool hold(struct dt_dev *dev, const struct dt_think *think,
@@ -315,10 +316,12 @@ void dt_tick(struct dt_dev *dev, u64 now)
 static bool goes_express(const struct dt_group *grp)
 {
 	const struct dt_entity *ent = &grp->ent;
-	const struct dt_level *level = dt_level_of(ent);
+	struct dt_level *level = dt_level_of(ent);
 
-	return !level ||
-	       dt_before(ent->vdisktime, level->ready.vtime[ent->class] +
+	if (!level)
+		return true;
+	dt_level_settle(level);
+	return dt_before(ent->vdisktime, level->ready.vtime[ent->class] +
 			 dt_virtual(EXPRESS_DEBT_NS, ent->weight));
 }
 
@@ -328,26 +331,31 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 {
 	struct dt_group *grp = queue->grp;
 
-	dt_clock(dev, now);
+	/* What is in flight stays so: only turns look at the clock here. */
+	if (dev->slice_ns)
+		dt_clock(dev, now);
+	now = dt_later(now, dev->clock_ns);
 	item->queue = queue;
 	item->dir = dir;
 	item->sectors = sectors;
 	item->node.key = sector;
-	item->insert_ns = dev->clock_ns;
+	item->insert_ns = now;
 	item->idle_clock_ns = dev->idle_clock_ns;
 	item->state = DT_ITEM_QUEUED;
 	item->express = (flags & DT_INSERT_EXPRESS) && !dev->fault &&
 			goes_express(grp);
 
-	if (!queue->ent.nr_queued && !queue->ent.nr_inflight)
-		think_end(dev, &queue->think);
-	if (!grp->own->nr_queued && !grp->own->nr_inflight)
-		think_end(dev, &grp->think);
+	if (dev->slice_ns) {
+		if (!queue->ent.nr_queued && !queue->ent.nr_inflight)
+			think_end(dev, &queue->think, now);
+		if (!grp->own->nr_queued && !grp->own->nr_inflight)
+			think_end(dev, &grp->think, now);
+	}
 
 	dt_queue_add(queue, item, flags & DT_INSERT_HEAD,
 		     dev->tun.order != DT_ORDER_FIFO);
 	dt_list_add_tail(item->express ? &dev->express : &dev->all, &item->all);
-	dt_path_queued(dev, queue, dev->clock_ns);
+	dt_path_queued(dev, queue, now);
 	dev->counts.inserted++;
 	dt_dev_update(dev);
 }
@@ -368,8 +376,7 @@ void dt_remove(struct dt_dev *dev, struct dt_item *item, u64 now)
 static void account_wait(struct dt_dev *dev, struct dt_group *grp,
 			 struct dt_item *item, int class)
 {
-	u64 now = dev->clock_ns;
-	u64 total = now - item->insert_ns;
+	u64 total = dt_later(dev->clock_ns, item->insert_ns) - item->insert_ns;
 	u64 idle = dt_min(dev->idle_clock_ns - item->idle_clock_ns, total);
 	u64 rest = total - idle, others = 0, better = 0;
 	u64 *wait = grp->stats.wait_ns;
@@ -392,52 +399,96 @@ static void account_wait(struct dt_dev *dev, struct dt_group *grp,
 	grp->stats.wait_max_ns = dt_max(grp->stats.wait_max_ns, total);
 }
 
+static void note_turn(struct dt_dev *dev, struct dt_queue *queue)
+{
+	if (dev->turn_grp != queue->grp) {
+		dev->turn_grp = queue->grp;
+		dev->turn_used_ns = 0;
+		queue->grp->stats.slices++;
+	}
+	dev->turn_queue = queue;
+}
+
+/* An item goes to the device. */
+static void note_sent(struct dt_dev *dev, struct dt_item *item,
+		      enum dt_class class)
+{
+	struct dt_queue *queue = item->queue;
+	struct dt_group *grp = queue->grp;
+
+	dev->last_dispatch_ns = dev->clock_ns;
+	dev->class_dispatch_ns[class] = dev->clock_ns;
+	grp->last_dispatch_ns = dev->clock_ns;
+	queue->next_sector = item->node.key + item->sectors;
+	item->state = DT_ITEM_DISPATCHED;
+	item->dispatch_ns = dev->clock_ns;
+	item->vbusy = dev->vbusy;
+	grp->stats.express += item->express;
+	grp->stats.dequeues += !grp->own->nr_queued;
+	dev->counts.dispatched++;
+}
+
+bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
+	     enum dt_dir dir, u64 sector, u32 sectors, u64 now)
+{
+	enum dt_class class;
+
+	if (dev->nr_queued || dev->nr_inflight >= dev->depth ||
+	    dev->slice_ns || dev->fault)
+		return false;
+	dt_clock(dev, now);
+	now = dev->clock_ns;
+	item->queue = queue;
+	item->dir = dir;
+	item->sectors = sectors;
+	item->node.key = sector;
+	item->insert_ns = now;
+	item->express = false;
+	note_turn(dev, queue);
+	item->estimate_ns = dt_estimate(dev, queue, dir);
+	class = dt_path_passed(dev, queue, item->estimate_ns, now);
+	note_sent(dev, item, class);
+	dev->turn_used_ns += item->estimate_ns;
+	dev->counts.inserted++;
+	/* Nothing is queued, so that there is as little work as before. */
+	return true;
+}
+
 /* Take a queued item off every list and hand it to the device. */
 static void send(struct dt_dev *dev, struct dt_item *item)
 {
 	struct dt_queue *queue = item->queue;
-	struct dt_group *grp = queue->grp;
-	enum dt_class class = dt_path_class(&queue->ent);
-	u64 end = item->node.key + item->sectors, gap;
+	enum dt_class class;
+	u64 gap;
 
-	account_wait(dev, grp, item, class);
-	dev->last_dispatch_ns = dev->clock_ns;
-	dev->class_dispatch_ns[class] = dev->clock_ns;
-	grp->last_dispatch_ns = dev->clock_ns;
-
-	gap = dt_before(item->node.key, queue->next_sector) ?
-		queue->next_sector - item->node.key :
-		item->node.key - queue->next_sector;
-	queue->seek_mean += (s64)(gap - queue->seek_mean) / 8;
-	queue->next_sector = end;
-
+	item->estimate_ns = dt_estimate(dev, queue, item->dir);
+	class = dt_path_dispatched(dev, queue, item->estimate_ns,
+				   dev->clock_ns);
+	account_wait(dev, queue->grp, item, class);
+	if (dev->slice_ns) {
+		gap = dt_before(item->node.key, queue->next_sector) ?
+			queue->next_sector - item->node.key :
+			item->node.key - queue->next_sector;
+		queue->seek_mean += (s64)(gap - queue->seek_mean) / 8;
+	}
 	dt_queue_del(queue, item);
 	dt_list_del(&item->all);
-	item->state = DT_ITEM_DISPATCHED;
-	item->dispatch_ns = dev->clock_ns;
-	item->vbusy = dev->vbusy;
-	item->estimate_ns = dt_estimate(dev, queue, item->dir);
-	dt_path_dispatched(dev, queue, item->estimate_ns, dev->clock_ns);
-
-	grp->stats.express += item->express;
-	grp->stats.dequeues += !grp->own->nr_queued;
-	dev->last_queue = queue;
-	dev->counts.dispatched++;
+	note_sent(dev, item, class);
 }
 
 /* Follow the lines from the root down to a queue. */
 static struct dt_queue *descend(struct dt_dev *dev, struct dt_entity *ent)
 {
-	struct dt_line *line;
+	struct dt_level *level;
 	struct dt_spot *spot;
 
 	while (ent->kind != DT_KIND_QUEUE) {
-		line = &ent->level->ready;
-		spot = dt_line_pick(line, dev->clock_ns);
+		level = ent->level;
+		spot = dt_line_pick(&level->ready, dev->clock_ns);
 		if (!spot)
 			return NULL;
 		ent = DT_CONTAINER(spot, struct dt_entity, ready);
-		dt_line_started(line, ent->class, ent->vdisktime);
+		dt_level_started(level, ent);
 	}
 	return dt_entity_queue(ent);
 }
@@ -455,16 +506,6 @@ static struct dt_queue *select_queue(struct dt_dev *dev)
 		queue = descend(dev, &dev->root->ent);
 	}
 	return queue;
-}
-
-static void note_turn(struct dt_dev *dev, struct dt_queue *queue)
-{
-	if (dev->turn_grp != queue->grp) {
-		dev->turn_grp = queue->grp;
-		dev->turn_used_ns = 0;
-		queue->grp->stats.slices++;
-	}
-	dev->turn_queue = queue;
 }
 
 static struct dt_item *first_waiting(const struct dt_dev *dev)

@@ -5,7 +5,7 @@
 #include "disktime.h"
 
 /* Derive whether there is work, where there are turns or a fault. */
-void dt_dev_review(struct dt_dev *dev);
+dt_internal void dt_dev_review(struct dt_dev *dev);
 
 /* Last in every event: derive dev->work. */
 static inline void dt_dev_update(struct dt_dev *dev)
@@ -22,7 +22,7 @@ static inline void dt_dev_update(struct dt_dev *dev)
 }
 
 /* It goes away: its turn ends, and nobody waits for it any more. */
-void dt_forget_group(struct dt_dev *dev, struct dt_group *grp);
-void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue);
+dt_internal void dt_forget_group(struct dt_dev *dev, struct dt_group *grp);
+dt_internal void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue);
 
 #endif /* DISKTIME_SELECT_H */

@@ -73,6 +73,14 @@ void dt_tree_add(struct dt_tree *tree, struct dt_node *node, u64 key)
 	struct dt_node **link = &tree->root, *parent = NULL;
 	bool leftmost = true;
 
+	if (!tree->root) {
+		*node = (struct dt_node) { .key = key,
+					   .rank = draw_rank(tree) };
+		tree->root = node;
+		tree->first = node;
+		tree->nr = 1;
+		return;
+	}
 	while (*link) {
 		parent = *link;
 		if (dt_before(key, parent->key)) {

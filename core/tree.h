@@ -22,15 +22,15 @@ struct dt_tree {
 	u32 nr;
 };
 
-void dt_tree_init(struct dt_tree *tree);
-void dt_tree_add(struct dt_tree *tree, struct dt_node *node, u64 key);
-void dt_tree_del(struct dt_tree *tree, struct dt_node *node);
+dt_internal void dt_tree_init(struct dt_tree *tree);
+dt_internal void dt_tree_add(struct dt_tree *tree, struct dt_node *node, u64 key);
+dt_internal void dt_tree_del(struct dt_tree *tree, struct dt_node *node);
 /* Give a node that is on the tree another key; cheap if its place stays. */
-void dt_tree_move(struct dt_tree *tree, struct dt_node *node, u64 key);
-struct dt_node *dt_node_next(struct dt_node *node);
-struct dt_node *dt_node_prev(struct dt_node *node);
+dt_internal void dt_tree_move(struct dt_tree *tree, struct dt_node *node, u64 key);
+dt_internal struct dt_node *dt_node_next(struct dt_node *node);
+dt_internal struct dt_node *dt_node_prev(struct dt_node *node);
 /* The first node whose key is not before @key, or NULL. */
-struct dt_node *dt_tree_at(const struct dt_tree *tree, u64 key);
+dt_internal struct dt_node *dt_tree_at(const struct dt_tree *tree, u64 key);
 
 static inline struct dt_node *dt_tree_first(const struct dt_tree *tree)
 {

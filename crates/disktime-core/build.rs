@@ -1,27 +1,17 @@
-//! Compiles core/*.c and the shim into this crate.
+//! Compiles the core and the shim into this crate.
 
-use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::env;
+use std::path::Path;
 
-fn main() -> io::Result<()> {
+fn main() {
     let core =
         Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../core");
     println!("cargo:rerun-if-changed={}", core.display());
     println!("cargo:rerun-if-changed=shim.c");
 
-    let mut sources: Vec<PathBuf> = fs::read_dir(&core)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<io::Result<_>>()?;
-    sources.retain(|path| path.extension().is_some_and(|ext| ext == "c"));
-    sources.sort();
-    for path in &sources {
-        println!("cargo:rerun-if-changed={}", path.display());
-    }
-
     let sanitize = env::var_os("CARGO_FEATURE_SANITIZE").is_some();
     let mut build = cc::Build::new();
     build
-        .files(&sources)
         .file("shim.c")
         .include(&core)
         .std("c11")
@@ -40,7 +30,6 @@ fn main() -> io::Result<()> {
         link_sanitizers(&build);
     }
     build.compile("disktime_core");
-    Ok(())
 }
 
 /// rustc links with -nodefaultlibs, under which gcc leaves its sanitizers' run-time libraries

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Between the core and Rust: allocates what the core's callers embed, so that
+ * The core and what stands between it and Rust: allocates what the core's callers embed, so that
  * no layout is written down twice, and reads out fields as arrays of u64 whose
  * order src/ffi.rs repeats.
  */
-#include "disktime.h"
-#include "entity.h"
-#include "select.h"
+#include "build.c"
 
 #define NEW(type)	((type *)__builtin_calloc(1, sizeof(type)))
 
@@ -148,7 +146,7 @@ struct dt_entity *dts_queue_entity(struct dt_queue *queue)
 
 void dts_entity_state(const struct dt_entity *ent, u64 *out)
 {
-	out[0] = ent->vdisktime;
+	out[0] = dt_entity_vdisktime(ent);
 	out[1] = ent->weight;
 	out[2] = ent->class;
 	out[3] = ent->nr_queued;

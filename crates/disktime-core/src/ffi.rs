@@ -57,6 +57,15 @@ unsafe extern "C" {
         flags: u32,
         now: u64,
     );
+    pub fn dt_pass(
+        dev: *mut Dev,
+        queue: *mut Queue,
+        item: *mut Item,
+        dir: u32,
+        sector: u64,
+        sectors: u32,
+        now: u64,
+    ) -> bool;
     pub fn dt_remove(dev: *mut Dev, item: *mut Item, now: u64);
     pub fn dt_grow(dev: *mut Dev, item: *mut Item, sector: u64, sectors: u32);
     pub fn dt_queue_find(queue: *mut Queue, sector: u64) -> *mut Item;

@@ -281,6 +281,23 @@ impl Device {
         request: Request,
         now: Nanos,
     ) -> Result<ItemId, Error> {
+        let id = self.new_item(queue)?;
+        self.insert_item(id, request, now)?;
+        Ok(id)
+    }
+
+    /// Insert an item again that the device gave back; see [`Device::requeue`].
+    pub fn insert_again(
+        &mut self,
+        item: ItemId,
+        request: Request,
+        now: Nanos,
+    ) -> Result<(), Error> {
+        self.expect(item, ItemLife::Free, "free")?;
+        self.insert_item(item, request, now)
+    }
+
+    fn new_item(&mut self, queue: QueueId) -> Result<ItemId, Error> {
         self.queue(queue)?;
         let id = self
             .items
@@ -296,19 +313,7 @@ impl Device {
             })
             .ok_or(Error::Memory)?;
         self.hold_queue(queue);
-        self.insert_item(id, request, now)?;
         Ok(id)
-    }
-
-    /// Insert an item again that the device gave back; see [`Device::requeue`].
-    pub fn insert_again(
-        &mut self,
-        item: ItemId,
-        request: Request,
-        now: Nanos,
-    ) -> Result<(), Error> {
-        self.expect(item, ItemLife::Free, "free")?;
-        self.insert_item(item, request, now)
     }
 
     fn insert_item(&mut self, item: ItemId, request: Request, now: Nanos) -> Result<(), Error> {
@@ -330,6 +335,35 @@ impl Device {
         }
         self.verify();
         Ok(())
+    }
+
+    /// Inserts and dispatches at once, where nothing is queued, the device has room and there are
+    /// no turns: `None`, and nothing has happened, elsewhere.
+    pub fn pass(
+        &mut self,
+        queue: QueueId,
+        request: Request,
+        now: Nanos,
+    ) -> Result<Option<ItemId>, Error> {
+        let id = self.new_item(queue)?;
+        let (item, queue) = (self.item(id)?.ptr, self.queue(queue)?.ptr);
+        // SAFETY: queue and item are alive, and the item is on no list.
+        let passed = unsafe {
+            ffi::dt_pass(
+                self.dev,
+                queue,
+                item,
+                request.dir as u32,
+                request.sector,
+                request.sectors,
+                now.0,
+            )
+        };
+        if !passed {
+            self.drop_item(id);
+        }
+        self.verify();
+        Ok(passed.then_some(id))
     }
 
     /// Takes a queued item out, or forgets one that was given back.

@@ -52,6 +52,8 @@ struct Ent {
     weight: u64,
     class: usize,
     vdisktime: u64,
+    /// What the divisions of its charges have left, in 2^-16 ns.
+    rest: u64,
     /// When it came to where it stands.
     came: u64,
     queued: u32,
@@ -127,8 +129,7 @@ fn mean_of(mean: u64, sample: u64) -> u64 {
     if mean == 0 {
         sample.max(1)
     } else {
-        mean.wrapping_add(((sample.wrapping_sub(mean)) as i64 / 8) as u64)
-            .max(1)
+        mean.wrapping_add(((sample.max(1).wrapping_sub(mean)) as i64).div_euclid(8) as u64)
     }
 }
 
@@ -185,6 +186,7 @@ impl Model {
             weight: u64::from(weight),
             class: class as usize,
             vdisktime,
+            rest: 0,
             came: 0,
             queued: 0,
             inflight: 0,
@@ -357,21 +359,26 @@ impl Model {
         let v = self.ents[ent.parent.unwrap()].vtime[ent.class];
         let low = v.wrapping_sub(virt(CREDIT.max(self.tun.slice.0), ent.weight));
         let high = v.wrapping_add(virt(LEAD_MAX, ent.weight));
-        if before(ent.vdisktime, low) {
-            self.ents[e].vdisktime = low;
+        let to = if before(ent.vdisktime, low) {
+            low
         } else if before(high, ent.vdisktime) {
-            self.ents[e].vdisktime = high;
-        }
+            high
+        } else {
+            return;
+        };
+        self.ents[e].vdisktime = to;
+        self.ents[e].rest = 0;
     }
 
     fn charge(&mut self, e: usize, time: i64) {
-        let v = virt(time.unsigned_abs().min(CHARGE_MAX), self.ents[e].weight);
-        let old = self.ents[e].vdisktime;
-        let to = if time < 0 {
-            old.wrapping_sub(v)
-        } else {
-            old.wrapping_add(v)
-        };
+        let cap = CHARGE_MAX as i64;
+        let ent = &mut self.ents[e];
+        let amount = (i128::from(time.clamp(-cap, cap)) << 16) + i128::from(ent.rest);
+        let weight = i128::from(ent.weight);
+        ent.rest = amount.rem_euclid(weight) as u64;
+        let to = ent
+            .vdisktime
+            .wrapping_add(amount.div_euclid(weight) as u64);
         self.set_vdisktime(e, to);
     }
 
@@ -541,7 +548,10 @@ impl Model {
     // ---- events ----
 
     fn insert(&mut self, id: ItemId, queue: usize, request: Request, now: u64) {
-        self.clock(now);
+        let turns = self.slice() > 0;
+        if turns {
+            self.clock(now);
+        }
         let group = self.queues[queue].group;
         let leaf = self.groups[group].leaf;
         let grp_ent = self.ents[leaf].parent.unwrap();
@@ -556,13 +566,13 @@ impl Model {
         };
         let longest = (2 * self.tun.idle.0).max(MS);
         let idle = |ent: &Ent| ent.queued == 0 && ent.inflight == 0;
-        if idle(&self.ents[self.queues[queue].ent]) {
+        if turns && idle(&self.ents[self.queues[queue].ent]) {
             let think = &mut self.queues[queue].think;
             if think.last_end > 0 {
                 think.sample((now - think.last_end).min(longest));
             }
         }
-        if idle(&self.ents[leaf]) {
+        if turns && idle(&self.ents[leaf]) {
             let think = &mut self.groups[group].think;
             if think.last_end > 0 {
                 think.sample((now - think.last_end).min(longest));
@@ -679,10 +689,13 @@ impl Model {
             }
         };
         let mut item = self.waiting.remove(&id).unwrap();
+        let turns = self.slice() > 0;
         let queue = &mut self.queues[item.queue];
         let dir = item.request.dir as usize;
         let gap = item.request.sector.abs_diff(queue.next_sector);
-        queue.seek_mean = drift(queue.seek_mean, gap);
+        if turns {
+            queue.seek_mean = drift(queue.seek_mean, gap);
+        }
         queue.next_sector = item.request.sector + u64::from(item.request.sectors);
         item.dispatched = now;
         item.estimate = match (queue.cost[dir], self.cost[dir], self.cost[1 - dir]) {
@@ -768,6 +781,7 @@ impl Model {
             v.wrapping_add(lag)
         };
         self.set_vdisktime(e, to);
+        self.ents[e].rest = 0;
         self.ents[e].weight = weight as u64;
     }
 
@@ -803,6 +817,7 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Op {
     Insert(u8, Request),
+    Pass(u8, Request),
     Dispatch,
     DispatchAll,
     Complete(u8),
@@ -835,7 +850,9 @@ fn op() -> impl Strategy<Value = Op> {
             }
         });
     prop_oneof![
-        30 => (any::<u8>(), request).prop_map(|(queue, request)| Op::Insert(queue, request)),
+        30 => (any::<u8>(), request.clone())
+            .prop_map(|(queue, request)| Op::Insert(queue, request)),
+        15 => (any::<u8>(), request).prop_map(|(queue, request)| Op::Pass(queue, request)),
         20 => Just(Op::Dispatch),
         10 => Just(Op::DispatchAll),
         30 => any::<u8>().prop_map(Op::Complete),
@@ -967,6 +984,25 @@ impl Both {
                 let number = usize::from(queue) % self.queues.len();
                 let id = self.dev.insert(self.queues[number], request, now).unwrap();
                 self.model.insert(id, number, request, self.now);
+            }
+            Op::Pass(queue, request) => {
+                let number = usize::from(queue) % self.queues.len();
+                let model = &mut self.model;
+                let passes = model.slice() == 0
+                    && model.waiting.is_empty()
+                    && (model.flying.len() as u32) < model.depth();
+                let id = self.dev.pass(self.queues[number], request, now).unwrap();
+                assert_eq!(id.is_some(), passes, "pass");
+                if let Some(id) = id {
+                    // With nothing before it there is nothing to go ahead of.
+                    let request = Request {
+                        express: false,
+                        ..request
+                    };
+                    model.insert(id, number, request, self.now);
+                    assert_eq!(model.dispatch(self.now), Some(id));
+                    self.choices += 1;
+                }
             }
             Op::Dispatch => {
                 self.dispatch();
