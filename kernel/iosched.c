@@ -234,9 +234,44 @@ static struct disktime_queue *queue_for(struct disktime_iosched *ios,
 				  now);
 }
 
+/*
+ * Whether a request for which there is room is issued as soon as the queue is
+ * run. Where it might wait for something that we do not see, a budget, a tag
+ * that other queues use too or a busy device, it does so in its line.
+ */
+static bool may_pass(const struct disktime_iosched *ios,
+		     const struct blk_mq_hw_ctx *hctx)
+{
+	return ios->passes && !(hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED) &&
+	       !READ_ONCE(hctx->dispatch_busy);
+}
+
+/* Hand it over at once, if nobody waits and the device has room. */
+static bool pass(struct disktime_iosched *ios, struct request *rq,
+		 struct disktime_rq *drq)
+{
+	struct disktime_dev *dev = ios->dev;
+	struct dt_item *item = &drq->item;
+
+	if (dev->core.nr_queued ||
+	    !dt_pass(&dev->core, &drq->queue->core, item,
+		     op_is_write(req_op(rq)) ? DT_WRITE : DT_READ,
+		     blk_rq_pos(rq), blk_rq_sectors(rq), disktime_now()))
+		return false;
+	list_add_tail(&rq->queuelist, &ios->passed);
+	drq->queue->grp->nr_inserted++;
+	disktime_gate_inserted(ios, rq);
+	if (trace_disktime_pick_enabled())
+		trace_disktime_pick(disktime_q_dev(ios->q),
+				    drq->queue->grp->cgroup_id, item->node.key,
+				    item->sectors, 0, item->estimate_ns,
+				    dev->core.nr_inflight);
+	return true;
+}
+
 /* Under dev->lock. */
 static void insert_one(struct disktime_iosched *ios, struct request *rq,
-		       bool at_head, struct list_head *free)
+		       bool at_head, bool passes, struct list_head *free)
 {
 	struct disktime_rq *drq = disktime_rq_is_sched(rq) ?
 				  disktime_rq_of(rq) : NULL;
@@ -264,10 +299,12 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 		drq->queue = queue_for(ios, rq, at_head, now);
 	if (!drq || !drq->queue) {
 		/* No memory: served first, unweighed, rather than lost. */
-		list_add_tail(&rq->queuelist, &ios->bypass);
+		list_add_tail(&rq->queuelist, &ios->passed);
 		ios->nr_bypassed++;
 		return;
 	}
+	if (passes && !at_head && pass(ios, rq, drq))
+		return;
 	queue = drq->queue;
 	was_idle = !queue->grp->core.own->nr_queued;
 	if (at_head)
@@ -296,20 +333,20 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 {
 	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
 	struct disktime_dev *dev = ios->dev;
+	bool passes = may_pass(ios, hctx);
 	struct request *rq, *next;
-	unsigned long flags;
 	LIST_HEAD(free);
 
-	spin_lock_irqsave(&dev->lock, flags);
+	spin_lock_irq(&dev->lock);
 	disktime_drain(dev);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		INIT_LIST_HEAD(&rq->queuelist);
-		insert_one(ios, rq, at_head, &free);
+		insert_one(ios, rq, at_head, passes, &free);
 	}
 	INIT_LIST_HEAD(list);
 	disktime_drain_again(dev);
 	disktime_arm(dev);
-	spin_unlock_irqrestore(&dev->lock, flags);
+	spin_unlock_irq(&dev->lock);
 
 	while (!list_empty(&free)) {
 		rq = list_first_entry(&free, struct request, queuelist);
@@ -327,11 +364,10 @@ static struct request *disktime_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq = NULL;
 	struct disktime_rq *drq;
 	struct dt_item *item;
-	unsigned long flags;
 
-	spin_lock_irqsave(&dev->lock, flags);
-	if (unlikely(!list_empty(&ios->bypass))) {
-		rq = list_first_entry(&ios->bypass, struct request, queuelist);
+	spin_lock_irq(&dev->lock);
+	if (!list_empty(&ios->passed)) {
+		rq = list_first_entry(&ios->passed, struct request, queuelist);
 		list_del_init(&rq->queuelist);
 		goto out;
 	}
@@ -355,7 +391,7 @@ static struct request *disktime_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		tell_fault(ios);
 	disktime_arm(dev);
 out:
-	spin_unlock_irqrestore(&dev->lock, flags);
+	spin_unlock_irq(&dev->lock);
 	if (rq)
 		rq->rq_flags |= RQF_STARTED;
 	return rq;
@@ -367,7 +403,7 @@ static bool disktime_has_work(struct blk_mq_hw_ctx *hctx)
 	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
 
 	return dt_has_work(&ios->dev->core) ||
-	       !list_empty_careful(&ios->bypass);
+	       !list_empty_careful(&ios->passed);
 }
 
 /*
@@ -627,7 +663,8 @@ DISKTIME_INIT_SCHED(disktime_init_sched, q, eq)
 		return ret;
 	ios->q = q;
 	ios->depth_hw = hw_depth(q);
-	INIT_LIST_HEAD(&ios->bypass);
+	INIT_LIST_HEAD(&ios->passed);
+	ios->passes = !q->mq_ops->get_budget;
 	atomic_set(&ios->nr_tags_used, 0);
 	INIT_DELAYED_WORK(&ios->watch, disktime_watch);
 

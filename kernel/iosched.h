@@ -25,9 +25,10 @@ struct disktime_iosched {
 	struct disktime_dev *dev;
 	struct request_queue *q;
 	struct delayed_work watch;	/* stuck requests, idle queues */
-	struct list_head bypass;	/* requests without memory for an item */
+	struct list_head passed;	/* requests that go next, in no line */
 	u32 depth_hw;			/* what the device takes at once */
 	bool fault_told;
+	bool passes;			/* see may_pass() */
 
 	/* the gate */
 	atomic_t nr_tags_used;		/* from promise to finish_request() */

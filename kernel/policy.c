@@ -308,6 +308,7 @@ EXPORT_SYMBOL_GPL(dt_item_next);
 EXPORT_SYMBOL_GPL(dt_item_prev);
 EXPORT_SYMBOL_GPL(dt_dispatch);
 EXPORT_SYMBOL_GPL(dt_complete);
+EXPORT_SYMBOL_GPL(dt_pass);
 EXPORT_SYMBOL_GPL(dt_requeue);
 EXPORT_SYMBOL_GPL(dt_tick);
 EXPORT_SYMBOL_GPL(dt_dev_resize);
