@@ -246,9 +246,12 @@ static bool may_pass(const struct disktime_iosched *ios,
 	       !READ_ONCE(hctx->dispatch_busy);
 }
 
-/* Hand it over at once, if nobody waits and the device has room. */
+/*
+ * Hand it over at @now, if nobody waits and the device has room. One reading of
+ * the clock does for all that are inserted together.
+ */
 static bool pass(struct disktime_iosched *ios, struct request *rq,
-		 struct disktime_rq *drq)
+		 struct disktime_rq *drq, u64 now)
 {
 	struct disktime_dev *dev = ios->dev;
 	struct dt_item *item = &drq->item;
@@ -256,7 +259,7 @@ static bool pass(struct disktime_iosched *ios, struct request *rq,
 	if (dev->core.nr_queued ||
 	    !dt_pass(&dev->core, &drq->queue->core, item,
 		     op_is_write(req_op(rq)) ? DT_WRITE : DT_READ,
-		     blk_rq_pos(rq), blk_rq_sectors(rq), disktime_now()))
+		     blk_rq_pos(rq), blk_rq_sectors(rq), now))
 		return false;
 	list_add_tail(&rq->queuelist, &ios->passed);
 	drq->queue->grp->nr_inserted++;
@@ -269,9 +272,9 @@ static bool pass(struct disktime_iosched *ios, struct request *rq,
 	return true;
 }
 
-/* Under dev->lock. */
+/* Under dev->lock. @pass_ns: the time, where requests pass, else 0. */
 static void insert_one(struct disktime_iosched *ios, struct request *rq,
-		       bool at_head, bool passes, struct list_head *free)
+		       bool at_head, u64 pass_ns, struct list_head *free)
 {
 	struct disktime_rq *drq = disktime_rq_is_sched(rq) ?
 				  disktime_rq_of(rq) : NULL;
@@ -303,7 +306,7 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 		ios->nr_bypassed++;
 		return;
 	}
-	if (passes && !at_head && pass(ios, rq, drq))
+	if (pass_ns && !at_head && pass(ios, rq, drq, pass_ns))
 		return;
 	queue = drq->queue;
 	was_idle = !queue->grp->core.own->nr_queued;
@@ -333,15 +336,17 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 {
 	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
 	struct disktime_dev *dev = ios->dev;
-	bool passes = may_pass(ios, hctx);
 	struct request *rq, *next;
 	LIST_HEAD(free);
+	u64 pass_ns = 0;
 
 	spin_lock_irq(&dev->lock);
 	disktime_drain(dev);
+	if (!dev->core.nr_queued && may_pass(ios, hctx))
+		pass_ns = disktime_now();
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		INIT_LIST_HEAD(&rq->queuelist);
-		insert_one(ios, rq, at_head, passes, &free);
+		insert_one(ios, rq, at_head, pass_ns, &free);
 	}
 	INIT_LIST_HEAD(list);
 	disktime_drain_again(dev);
