@@ -1,0 +1,17 @@
+//! The scheduler core against a disk model, in virtual time.
+//!
+//! The core is the one that the kernel module is made of, compiled natively; what stands around it
+//! here does what the elevator does there: scheduler tags with the gate before them, one queue a
+//! process or a group, dispatch while the device has room, a timer. What the kernel costs is not
+//! modelled: an event takes no time. So a figure from here is what the *algorithm* does, with the
+//! disk's true time known; whether the module does the same is for a machine to show. Only waking up
+//! takes time, as it decides what a scheduler finds queued at a completion.
+//!
+//! Same setup, same seed: same events, to the bit.
+#![forbid(unsafe_code)]
+
+mod engine;
+mod load;
+
+pub use engine::{Controller, Invalid, Observer, Op, Setup, Silent, Sim, Tally};
+pub use load::{Group, Mix, Pattern, Proc};
