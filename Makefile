@@ -24,7 +24,7 @@ export CARGO_TERM_PROGRESS_WHEN ?= auto
 # Modules are kept once built, not taken for intermediate files.
 .SECONDARY:
 .PHONY: help demo test build torture bench vm-shell lint clean \
-	setup setup-test setup-lint tools modules check-core check-rust check-vm measure
+	setup setup-test setup-lint tools modules check-core check-rust check-vm measure sim
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ demo: build ## three cgroups, 40/20/10 on one disk: disktime beside bfq and none
 test: setup-test build check-core check-rust check-vm ## everything but the long measurements
 
 build: setup tools modules ## the command, the harness and the modules
+
+sim: tools ## all scenarios in the simulator, in virtual time
+	$(Q)$(TRIAL) run scenarios/*.toml --on sim --controller disktime,none --json target/sim.jsonl
 
 measure: build ## every measurement that the README quotes (an hour)
 	$(Q)$(TRIAL) run scenarios/*.toml --kernel $(KERNEL) --guest $(BIN) --json target/measure.jsonl

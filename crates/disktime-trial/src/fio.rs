@@ -1,5 +1,5 @@
 //! Latencies from fio's own reports (`--output-format=json+`), which carry whole histograms: those
-//! of several processes can be put together.
+//! of several processes can be put together. The simulator counts in the same bins.
 
 use std::collections::BTreeMap;
 
@@ -64,6 +64,21 @@ impl Latencies {
             }
         }
         Ok(())
+    }
+
+    /// Adds one I/O. Like fio's bins: 64 of them for each power of two.
+    pub fn count(&mut self, ns: u64) {
+        let coarse = ns.checked_ilog2().unwrap_or(0).saturating_sub(6);
+        *self.bins.entry(ns >> coarse << coarse).or_default() += 1;
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    /// Adds all of another's.
+    pub fn merge(&mut self, other: &Self) {
+        for (&ns, &count) in &other.bins {
+            *self.bins.entry(ns).or_default() += count;
+        }
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     /// The percentiles, if there was any I/O.

@@ -27,3 +27,5 @@ pub mod machine;
 pub mod report;
 #[cfg(feature = "host")]
 pub mod scenario;
+#[cfg(feature = "host")]
+pub mod sim;

@@ -3,7 +3,7 @@
 
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ use clap::{Args, Parser, Subcommand};
 use disktime_trial::live::Live;
 use disktime_trial::machine::{self, Left, Missing, Parts};
 use disktime_trial::plan::{Controller, Event, Plan, Run};
-use disktime_trial::report::{self, Outcome};
+use disktime_trial::report::{self, Evidence, Outcome};
 use disktime_trial::scenario::{self, Options, Scenario};
+use disktime_trial::sim;
 use disktime_vm::Progress;
 
 #[derive(Parser)]
@@ -45,6 +46,10 @@ enum Verb {
         choice: Choice,
         #[command(flatten)]
         place: Place,
+        /// In a machine, with the kernel and the module, or in the simulator, with the scheduler's core
+        /// and a model of the disk
+        #[arg(long, value_enum, default_value_t = On::Vm)]
+        on: On,
         /// Write a result object a line to FILE, - for standard output
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
@@ -89,6 +94,13 @@ enum Verb {
         #[command(flatten)]
         choice: Choice,
     },
+}
+
+/// Where to run.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum On {
+    Vm,
+    Sim,
 }
 
 #[derive(Args)]
@@ -192,6 +204,7 @@ fn act(verb: Verb) -> Result<u8> {
             files,
             choice,
             place,
+            on,
             json,
             keep,
             split,
@@ -200,6 +213,9 @@ fn act(verb: Verb) -> Result<u8> {
         } => {
             let scenarios = load(&files)?;
             let options = choice.options()?;
+            if on == On::Sim {
+                return simulated(&scenarios, &options, json.as_deref(), keep.as_deref());
+            }
             let parts = place.parts();
             let batches: Vec<&[Scenario]> = if split {
                 scenarios.chunks(1).collect()
@@ -227,15 +243,7 @@ fn act(verb: Verb) -> Result<u8> {
                     }
                 }
             }
-            report::check(&mut all.outcomes, &scenarios);
-            write_json(json.as_deref(), &all.outcomes)?;
-            // With the results on standard output, the tables are talk.
-            let text = table::show(&all.outcomes, &scenarios, false);
-            match json.as_deref() == Some(Path::new("-")) {
-                true => eprint!("{text}"),
-                false => print!("{text}"),
-            }
-            Ok(all.verdict())
+            all.tell(&scenarios, json.as_deref())
         }
         Verb::Demo { place, out } => demo(place.parts(), &out),
         Verb::Analyse { dir, files, json } => {
@@ -249,8 +257,18 @@ fn act(verb: Verb) -> Result<u8> {
                 .lines()
                 .map(serde_json::from_str)
                 .collect::<Result<Vec<Event>, _>>()?;
-            let mut outcomes =
-                report::collect(&plan, &scenarios, &events, Some(&dir), &BTreeMap::new(), 0);
+            let mut outcomes = report::collect(
+                &plan,
+                &scenarios,
+                &events,
+                &Evidence {
+                    on: "vm",
+                    dir: Some(&dir),
+                    host_idle: &BTreeMap::new(),
+                    latencies: None,
+                    seed: 0,
+                },
+            );
             report::check(&mut outcomes, &scenarios);
             write_json(json.as_deref(), &outcomes)?;
             print!("{}", table::show(&outcomes, &scenarios, false));
@@ -316,6 +334,19 @@ impl Finished {
         self.outcomes
             .iter()
             .any(|o| o.is_of(run) && o.counted == Some(false))
+    }
+
+    /// Checks, writes and shows all of it; the exit status.
+    fn tell(mut self, scenarios: &[Scenario], json: Option<&Path>) -> Result<u8> {
+        report::check(&mut self.outcomes, scenarios);
+        write_json(json, &self.outcomes)?;
+        // With the results on standard output, the tables are talk.
+        let text = table::show(&self.outcomes, scenarios, false);
+        match json == Some(Path::new("-")) {
+            true => eprint!("{text}"),
+            false => print!("{text}"),
+        }
+        Ok(self.verdict())
     }
 
     /// The exit status; says why on standard error.
@@ -395,11 +426,57 @@ fn measure(
         plan,
         scenarios,
         &events,
-        Some(dir),
-        &host_idle,
-        options.seed,
+        &Evidence {
+            on: "vm",
+            dir: Some(dir),
+            host_idle: &host_idle,
+            latencies: None,
+            seed: options.seed,
+        },
     );
     Ok(Finished { outcomes, failure })
+}
+
+/// Runs all of the scenarios in the simulator.
+fn simulated(
+    scenarios: &[Scenario],
+    options: &Options,
+    json: Option<&Path>,
+    keep: Option<&Path>,
+) -> Result<u8> {
+    let mut plan = scenario::plan(scenarios, options);
+    let left_out: BTreeSet<&str> = plan
+        .runs
+        .iter()
+        .filter(|run| !sim::knows(run.controller))
+        .map(|run| run.controller.name())
+        .collect();
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.into_iter().collect();
+        eprintln!("not in the simulator: {}", names.join(", "));
+    }
+    plan.runs.retain(|run| sim::knows(run.controller));
+    if plan.runs.is_empty() {
+        bail!("nothing is left to run: the simulator knows disktime and none (fifo)");
+    }
+    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let dir = keep.unwrap_or(scratch.path());
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let left = sim::run(&plan, dir, options.seed)?;
+    let outcomes = report::collect(
+        &plan,
+        scenarios,
+        &left.events,
+        &Evidence {
+            on: "sim",
+            dir: Some(dir),
+            host_idle: &BTreeMap::new(),
+            latencies: Some(&left.latencies),
+            seed: options.seed,
+        },
+    );
+    let failure = None;
+    Finished { outcomes, failure }.tell(scenarios, json)
 }
 
 fn write_json(to: Option<&Path>, outcomes: &[Outcome]) -> Result<()> {

@@ -60,7 +60,8 @@ pub enum Controller {
     Disktime,
     /// BFQ with `io.bfq.weight`, `low_latency` off.
     Bfq,
-    /// No scheduler.
+    /// No scheduler; in the simulator, order of arrival.
+    #[cfg_attr(feature = "host", value(alias = "fifo"))]
     None,
     /// Deadline, no shares.
     MqDeadline,

@@ -152,7 +152,7 @@ pub struct Outcome {
     pub phase: String,
     /// Which repetition, from 1.
     pub round: u32,
-    /// `vm`.
+    /// `vm` or `sim`.
     pub on: &'static str,
     /// Who scheduled.
     pub controller: Controller,
@@ -289,6 +289,12 @@ impl Window<'_> {
         counter(self.end, group, key).saturating_sub(counter(self.begin, group, key))
     }
 
+    /// A counter's growth where there is such a counter.
+    fn known(&self, group: &str, key: &str) -> Option<u64> {
+        let has = self.end.groups.get(group)?.contains_key(key);
+        has.then(|| self.grown(group, key))
+    }
+
     fn cpu(&self) -> Option<f64> {
         let all = self.end.mono_ns.checked_sub(self.begin.mono_ns)? * u64::from(self.end.cpus);
         let idle = self.end.idle_ns.checked_sub(self.begin.idle_ns)?;
@@ -384,17 +390,31 @@ fn latencies(dir: &Path, jobs: &[&str]) -> Result<Latencies, String> {
     Ok(all)
 }
 
-/// Turns the events of a machine, and the files that it left in `dir`, into outcomes. Phases that
-/// did not come to their end have none.
+/// Where a plan was run, and what is known besides its events.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// `vm` or `sim`.
+    pub on: &'static str,
+    /// Where traces and fio's reports are.
+    pub dir: Option<&'a Path>,
+    /// By run and phase: which part of the host's CPU time was idle.
+    pub host_idle: &'a BTreeMap<(usize, usize), f64>,
+    /// By run and job; `None`: they are in fio's reports.
+    pub latencies: Option<&'a BTreeMap<(usize, String), Latencies>>,
+    /// For random numbers.
+    pub seed: u64,
+}
+
+/// Turns the events of a plan, and the files that it left, into outcomes. Phases that did not come
+/// to their end have none.
 #[must_use]
 pub fn collect(
     plan: &Plan,
     scenarios: &[Scenario],
     events: &[Event],
-    dir: Option<&Path>,
-    host_idle: &BTreeMap<(usize, usize), f64>,
-    seed: u64,
+    evidence: &Evidence<'_>,
 ) -> Vec<Outcome> {
+    let dir = evidence.dir;
     let (kernel, heard) = listen(events);
     let mut outcomes = Vec::new();
     for (index, heard) in heard {
@@ -424,8 +444,9 @@ pub fn collect(
             let window = Window { run, begin, end };
             let mut outcome = window.outcome(number, records.as_deref(), &heard);
             outcome.kernel.clone_from(&kernel);
-            outcome.seed = seed;
-            outcome.host_idle = host_idle.get(&(index, number)).copied();
+            outcome.seed = evidence.seed;
+            outcome.on = evidence.on;
+            outcome.host_idle = evidence.host_idle.get(&(index, number)).copied();
             outcome.error.clone_from(&error);
             let published = scenarios.iter().find(|s| s.name.get_ref() == &run.scenario);
             for group in &mut outcome.groups {
@@ -439,7 +460,15 @@ pub fn collect(
                     .filter(|j| run.groups[j.group].name == group.name)
                     .map(|j| j.name.as_str())
                     .collect();
-                if let Some(folder) = &folder {
+                if let Some(known) = evidence.latencies {
+                    let mut all = Latencies::default();
+                    for &job in &jobs {
+                        if let Some(one) = known.get(&(index, job.to_owned())) {
+                            all.merge(one);
+                        }
+                    }
+                    group.latency_ns = all.percentiles();
+                } else if let Some(folder) = &folder {
                     match latencies(folder, &jobs) {
                         Ok(all) => group.latency_ns = all.percentiles(),
                         Err(why) => outcome.error = outcome.error.take().or(Some(why)),
@@ -523,7 +552,7 @@ impl Window<'_> {
                         io_share
                     },
                     disk_time_ns: own.then(|| time(g)),
-                    true_time_ns: None,
+                    true_time_ns: self.known(&group.name, "true_nsec"),
                     ios,
                     bytes: self.bytes(g),
                     io_share,

@@ -189,15 +189,14 @@ impl Bed {
 
     fn outcomes(&self) -> Vec<Outcome> {
         let scenarios = std::slice::from_ref(&self.scenario);
-        let dir = Some(self.dir.path());
-        let mut outcomes = collect(
-            &self.plan,
-            scenarios,
-            &self.events,
-            dir,
-            &BTreeMap::from([((0, 0), 0.25)]),
-            7,
-        );
+        let evidence = Evidence {
+            on: "vm",
+            dir: Some(self.dir.path()),
+            host_idle: &BTreeMap::from([((0, 0), 0.25)]),
+            latencies: None,
+            seed: 7,
+        };
+        let mut outcomes = collect(&self.plan, scenarios, &self.events, &evidence);
         check(&mut outcomes, scenarios);
         outcomes
     }
