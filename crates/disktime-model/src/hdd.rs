@@ -921,14 +921,7 @@ impl Disk for Hdd {
             self.flushes.push(Flush { id, sequence });
             self.answer_flushes(now);
         } else {
-            assert!(request.sectors > 0, "the request has no sectors");
-            assert!(
-                request
-                    .sector
-                    .checked_add(u64::from(request.sectors))
-                    .is_some_and(|end| end <= self.params.sectors),
-                "the request reaches past the end"
-            );
+            request.end_within(self.params.sectors);
             assert!(self.held < self.params.slots, "all slots are taken");
             self.held += 1;
             if request.op == Op::Read {

@@ -40,6 +40,20 @@ pub struct Request {
     pub fua: bool,
 }
 
+impl Request {
+    /// The first sector after it.
+    ///
+    /// # Panics
+    /// If it is empty, or reaches past a disk of `sectors`.
+    fn end_within(&self, sectors: u64) -> u64 {
+        assert!(self.sectors > 0, "the request is empty");
+        self.sector
+            .checked_add(u64::from(self.sectors))
+            .filter(|&end| end <= sectors)
+            .expect("the request reaches past the end")
+    }
+}
+
 /// What became of a request; `id` is the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {

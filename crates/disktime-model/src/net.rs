@@ -319,14 +319,7 @@ impl Disk for Net {
         self.in_flight += 1;
         let mut at = now;
         if request.op != Op::Flush {
-            assert!(request.sectors > 0, "the request is empty");
-            assert!(
-                request
-                    .sector
-                    .checked_add(u64::from(request.sectors))
-                    .is_some_and(|end| end <= self.params.sectors),
-                "the request reaches past the end"
-            );
+            request.end_within(self.params.sectors);
             at = self.pass(id, request.sectors, now);
         }
         let latency = self.latency();

@@ -197,13 +197,7 @@ impl Disk for Servers {
             self.flushed.push(Event::Done { id, at: now });
             return;
         }
-        assert!(
-            request
-                .sector
-                .checked_add(u64::from(request.sectors))
-                .is_some_and(|end| end <= self.params.sectors),
-            "the request reaches past the end"
-        );
+        request.end_within(self.params.sectors);
         assert!(
             self.busy.len() + self.waiting.len() < self.params.slots as usize,
             "all slots are taken"

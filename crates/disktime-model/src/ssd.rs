@@ -869,12 +869,7 @@ impl Disk for Ssd {
             took: request.op == Op::Flush,
         };
         if request.op != Op::Flush {
-            assert!(request.sectors > 0, "the request is empty");
-            let end = request
-                .sector
-                .checked_add(u64::from(request.sectors))
-                .filter(|&end| end <= self.params.sectors)
-                .expect("the request reaches past the end");
+            let end = request.end_within(self.params.sectors);
             if request.op == Op::Write {
                 if request.sector != self.write_end {
                     entry.scattered = request.sectors.min(self.params.page_sectors);

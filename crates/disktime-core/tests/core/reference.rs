@@ -376,9 +376,7 @@ impl Model {
         let amount = (i128::from(time.clamp(-cap, cap)) << 16) + i128::from(ent.rest);
         let weight = i128::from(ent.weight);
         ent.rest = amount.rem_euclid(weight) as u64;
-        let to = ent
-            .vdisktime
-            .wrapping_add(amount.div_euclid(weight) as u64);
+        let to = ent.vdisktime.wrapping_add(amount.div_euclid(weight) as u64);
         self.set_vdisktime(e, to);
     }
 
