@@ -212,12 +212,12 @@ static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
 		return INV_CHILD_SUMS;
 	if (grp->own != (grp->nr_children ? &grp->leaf : &grp->ent))
 		return INV_FOLD;
-	if (!grp->nr_children)
-		return check_entity(&grp->ent);
 	if (sums.weight != active_weight(&grp->queues) ||
 	    sums.busy != grp->queues.nr_busy ||
 	    dt_list_empty(&grp->active) != !sums.weight)
 		return INV_ACTIVE;
+	if (!grp->nr_children)
+		return check_entity(&grp->ent);
 	sum_up(&all, &grp->leaf);
 	for (pos = dev->groups.next; pos != &dev->groups; pos = pos->next) {
 		const struct dt_group *child =
