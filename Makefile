@@ -11,7 +11,7 @@ CACHE    := $(or $(DISKTIME_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/diskti
 STATIC   := x86_64-unknown-linux-gnu
 BIN      := target/$(STATIC)/release
 VM       := $(BIN)/disktime-vm
-TRIAL    := $(BIN)/disktime-trial
+BENCH    := $(BIN)/disktime-bench
 # A field of what the harness knows of a kernel: $(call kernel,6.12,btf)
 kernel    = $$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' \
 	$(CACHE)/kernels/$(1)/kernel.json $(2))
@@ -30,17 +30,17 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## three cgroups, 40/20/10 on one disk: disktime beside bfq and none (about 2 minutes)
-	$(Q)$(TRIAL) demo --kernel $(KERNEL) --guest $(BIN)
+	$(Q)$(BENCH) demo --kernel $(KERNEL) --guest $(BIN)
 
 test: setup-test build check-core check-rust check-vm ## everything but the long measurements
 
 build: setup tools modules ## the command, the harness and the modules
 
 sim: tools ## all scenarios in the simulator, in virtual time
-	$(Q)$(TRIAL) run scenarios/*.toml --on sim --controller disktime,none --json target/sim.jsonl
+	$(Q)$(BENCH) run scenarios/*.toml --on sim --controller disktime,none --json target/sim.jsonl
 
 measure: build ## every measurement that the README quotes (an hour)
-	$(Q)$(TRIAL) run scenarios/*.toml --kernel $(KERNEL) --guest $(BIN) --json target/measure.jsonl
+	$(Q)$(BENCH) run scenarios/*.toml --kernel $(KERNEL) --guest $(BIN) --json target/measure.jsonl
 
 bench: measure
 
@@ -72,7 +72,7 @@ setup-lint: setup
 # same programs.
 tools: setup
 	$(Q)RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked \
-		--target $(STATIC) -p disktime -p disktime-trial -p disktime-vm
+		--target $(STATIC) -p disktime -p disktime-bench -p disktime-vm
 
 modules: $(foreach k,$(KERNEL),target/kernel/$(k)/disktime-iosched.ko)
 

@@ -17,7 +17,10 @@
 pub mod hdd;
 pub mod net;
 pub mod servers;
+pub mod spec;
 pub mod ssd;
+
+pub use spec::{Model, Spec};
 
 /// What the host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ pub(super) struct Tracer {
 
 impl Tracer {
     pub(super) fn start(disk: &Disk) -> Result<Self> {
-        let dir = Path::new(TRACING).join("instances/dt-trial");
+        let dir = Path::new(TRACING).join("instances/dt-bench");
         fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let mut tracer = Self {
             dir,

@@ -1,7 +1,7 @@
 //! Measures shares of disk time on stock kernels under QEMU.
 //!
 //! A scenario file ([`scenario`]) says what disk, which groups with which loads, and what must
-//! hold. The host turns it into a plan of runs ([`plan`]), boots a machine, in which `dt-trial`
+//! hold. The host turns it into a plan of runs ([`plan`]), boots a machine, in which `dt-bench`
 //! ([`guest`]) carries out the plan and records counters and a trace of requests ([`trace`]).
 //! Back on the host the trace is analysed by a program that knows nothing of the scheduler
 //! ([`analyse`]), and both are put together, checked and shown ([`report`]).

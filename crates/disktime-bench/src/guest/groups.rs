@@ -130,7 +130,7 @@ impl Groups {
                 if !killed && start.elapsed() > Duration::from_secs(2) {
                     killed = true;
                     let what = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-                    eprintln!("dt-trial: ending what its fio left in group {name}: {what}");
+                    eprintln!("dt-bench: ending what its fio left in group {name}: {what}");
                     write(path.join("cgroup.kill"), "1")?;
                 }
                 std::thread::sleep(Duration::from_millis(5));

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use disktime_trial::plan::Controller;
-use disktime_trial::report::{CheckResult, Outcome};
-use disktime_trial::scenario::Scenario;
+use disktime_bench::plan::Controller;
+use disktime_bench::report::{CheckResult, Outcome};
+use disktime_bench::scenario::Scenario;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
 use tabled::settings::{Alignment, Style};

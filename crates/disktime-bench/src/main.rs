@@ -1,4 +1,4 @@
-//! `disktime-trial`: measures shares of disk time on stock kernels under QEMU.
+//! `disktime-bench`: measures shares of disk time on stock kernels under QEMU.
 #![forbid(unsafe_code)]
 
 mod table;
@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
-use disktime_trial::live::Live;
-use disktime_trial::machine::{self, Left, Missing, Parts};
-use disktime_trial::plan::{Controller, Event, Plan, Run};
-use disktime_trial::report::{self, Evidence, Outcome};
-use disktime_trial::scenario::{self, Options, Scenario};
-use disktime_trial::sim;
+use disktime_bench::live::Live;
+use disktime_bench::machine::{self, Left, Missing, Parts};
+use disktime_bench::plan::{Controller, Event, Plan, Run};
+use disktime_bench::report::{self, Evidence, Outcome};
+use disktime_bench::scenario::{self, Options, Scenario};
+use disktime_bench::sim;
 use disktime_vm::Progress;
 
 #[derive(Parser)]
 #[command(
-    name = "disktime-trial",
+    name = "disktime-bench",
     version,
     about = "Measures shares of disk time on stock Debian kernels under QEMU",
-    after_help = "Examples:\n  disktime-trial demo\n  \
-                  disktime-trial run scenarios/tree.toml --controller disktime,none\n  \
-                  disktime-trial run scenarios/*.toml --json results.jsonl --keep traces\n\n\
+    after_help = "Examples:\n  disktime-bench demo\n  \
+                  disktime-bench run scenarios/tree.toml --controller disktime,none\n  \
+                  disktime-bench run scenarios/*.toml --json results.jsonl --keep traces\n\n\
                   Exit status: 0 ok, 1 failed, 2 usage, 6 a check failed, 130 interrupted."
 )]
 struct Cli {
@@ -130,7 +130,7 @@ struct Place {
     /// Folder of disktime.ko and disktime-iosched.ko [default: target/kernel/KERNEL]
     #[arg(long, value_name = "DIR")]
     modules: Option<PathBuf>,
-    /// Folder of dt-trial and disktime, statically linked
+    /// Folder of dt-bench and disktime, statically linked
     #[arg(
         long,
         value_name = "DIR",
@@ -284,7 +284,7 @@ fn act(verb: Verb) -> Result<u8> {
                 println!(
                     "{:3} {} {} round {}",
                     number + 1,
-                    disktime_trial::live::title(run),
+                    disktime_bench::live::title(run),
                     run.controller,
                     run.round
                 );
@@ -544,7 +544,7 @@ fn demo(parts: Parts, out: &Path) -> Result<u8> {
         // The shares are to be seen all the same: it is a demonstration, not a proof.
         println!(
             "The host was busy with other things, and the machine too slow to keep the disk at work: the shares\n\
-             are as they are, but figures that count come from `disktime-trial run --await-quiet 600`."
+             are as they are, but figures that count come from `disktime-bench run --await-quiet 600`."
         );
         return Ok(0);
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use disktime_trial::plan::{Controller, Event, Plan};
-use disktime_trial::report::{self, Evidence, Outcome};
-use disktime_trial::scenario::{self, Options, Scenario};
-use disktime_trial::sim;
+use disktime_bench::plan::{Controller, Event, Plan};
+use disktime_bench::report::{self, Evidence, Outcome};
+use disktime_bench::scenario::{self, Options, Scenario};
+use disktime_bench::sim;
 
 fn scenarios() -> Vec<Scenario> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use disktime_trial::plan::Controller;
-use disktime_trial::scenario::{Options, load, runs};
+use disktime_bench::plan::Controller;
+use disktime_bench::scenario::{Options, load, runs};
 
 #[test]
 fn every_scenario_file_is_one() {

@@ -17,7 +17,7 @@ pub struct Parts {
     pub kernel: String,
     /// Folder of `disktime.ko` and `disktime-iosched.ko`.
     pub modules: PathBuf,
-    /// Folder of `dt-trial` and `disktime`, statically linked.
+    /// Folder of `dt-bench` and `disktime`, statically linked.
     pub guest: PathBuf,
 }
 
@@ -94,7 +94,7 @@ pub fn run(
     let ko = "build the modules first: make modules";
     let trial = need(
         "the program that measures",
-        parts.guest.join("dt-trial"),
+        parts.guest.join("dt-bench"),
         guest,
     )?;
     let command = need(
@@ -108,7 +108,7 @@ pub fn run(
     let plan_file = scratch.path().join("plan.json");
     fs::write(&plan_file, serde_json::to_vec(plan)?).context("cannot write the plan")?;
 
-    let mut case = VmCase::new("trial", &["dt-trial"]).module("null_blk", "nr_devices=0");
+    let mut case = VmCase::new("trial", &["dt-bench"]).module("null_blk", "nr_devices=0");
     case.kernel.clone_from(&parts.kernel);
     for module in provide {
         case.provide.push(module?.display().to_string());
