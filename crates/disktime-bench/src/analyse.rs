@@ -8,13 +8,29 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::trace::{Kind, Record};
 
-/// A part of the disk, `from <= sector < to`.
+/// A part of the disk: `count` stretches of `len` sectors, the first at `from`, each `stride` after
+/// the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// Its first sector.
+    /// First sector of the first stretch.
     pub from: u64,
-    /// The first sector after it.
-    pub to: u64,
+    /// Sectors of a stretch.
+    pub len: u64,
+    /// From the first sector of a stretch to that of the next; at least `len`.
+    pub stride: u64,
+    /// Number of stretches.
+    pub count: u64,
+}
+
+impl Region {
+    /// Whether the sector lies in it.
+    #[must_use]
+    pub fn contains(&self, sector: u64) -> bool {
+        let Some(at) = sector.checked_sub(self.from) else {
+            return false;
+        };
+        at / self.stride < self.count && at % self.stride < self.len
+    }
 }
 
 /// What one region's requests had in the window.
@@ -89,7 +105,7 @@ impl Open {
 /// requests at a time (two reads of one sector) are taken to end in the order of their beginning.
 fn stays(records: &[Record], regions: &[Region]) -> (Vec<Stay>, u64, u64) {
     let owner = |sector: u64, sectors: u32| {
-        let inside = |r: &Region| sectors > 0 && r.from <= sector && sector < r.to;
+        let inside = |r: &Region| sectors > 0 && r.contains(sector);
         regions.iter().position(inside).unwrap_or(regions.len())
     };
     let start_ns = records.first().map_or(0, |r| r.at_ns);
@@ -248,11 +264,30 @@ pub fn analyse(records: &[Record], regions: &[Region], from_ns: u64, to_ns: u64)
 mod tests {
     use super::*;
 
-    const A: Region = Region { from: 0, to: 1000 };
-    const B: Region = Region {
-        from: 1000,
-        to: 2000,
-    };
+    const A: Region = region(0);
+    const B: Region = region(1000);
+
+    const fn region(from: u64) -> Region {
+        Region {
+            from,
+            len: 1000,
+            stride: 1000,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn a_region_may_be_several_stretches() {
+        let region = Region {
+            from: 100,
+            len: 10,
+            stride: 30,
+            count: 3,
+        };
+        let inside: Vec<u64> = (0..300).filter(|&s| region.contains(s)).collect();
+        let expect: Vec<u64> = (100..110).chain(130..140).chain(160..170).collect();
+        assert_eq!(inside, expect);
+    }
 
     fn at(at_ns: u64, kind: Kind, sector: u64, sectors: u32) -> Record {
         Record {
@@ -335,18 +370,7 @@ mod tests {
         assert_eq!(gaps(0, 100), [30, 80]);
         assert_eq!(gaps(15, 86), [30, 65]);
         assert_eq!(gaps(52, 75), [5, 23]);
-        let beyond = analyse(
-            &trace,
-            &[
-                A,
-                Region {
-                    from: 9000,
-                    to: 9001,
-                },
-            ],
-            5,
-            75,
-        );
+        let beyond = analyse(&trace, &[A, region(9000)], 5, 75);
         assert_eq!(beyond.parts[1].longest_gap_ns, 70);
     }
 

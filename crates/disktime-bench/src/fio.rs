@@ -81,6 +81,35 @@ impl Latencies {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
+    /// Which part of the I/Os took no longer than how many nanoseconds, at some sixty points that lie
+    /// closer where few are left.
+    #[must_use]
+    pub fn curve(&self) -> Vec<(u64, f64)> {
+        const POINTS: [f64; 8] = [0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99999, 1.0];
+        let all: u64 = self.bins.values().sum();
+        let mut curve = Vec::new();
+        let mut bins = self.bins.iter();
+        let (mut seen, mut at) = (0, 0);
+        for part in (1..50)
+            .map(|n| f64::from(n) / 50.0)
+            .chain([0.99])
+            .chain(POINTS)
+        {
+            let wanted = (all as f64 * part).ceil() as u64;
+            while seen < wanted {
+                let Some((&ns, &count)) = bins.next() else {
+                    break;
+                };
+                seen += count;
+                at = ns;
+            }
+            if all > 0 {
+                curve.push((at, part));
+            }
+        }
+        curve
+    }
+
     /// The percentiles, if there was any I/O.
     #[must_use]
     pub fn percentiles(&self) -> Option<Percentiles> {

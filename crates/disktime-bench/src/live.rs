@@ -123,6 +123,7 @@ impl<'a> Live<'a> {
                 run,
                 phase,
                 snapshot,
+                ..
             } => self.end(*run, *phase, snapshot),
             Event::Done { run, error, .. } => {
                 self.begin = None;

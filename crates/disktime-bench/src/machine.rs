@@ -69,7 +69,7 @@ pub fn estimate(plan: &Plan) -> Duration {
     let window = |phase: &Phase| match phase.stop {
         Stop::Time => Duration::from_nanos(phase.duration_ns),
         // The duration is a limit, chosen with room.
-        Stop::FirstJobDone => Duration::from_nanos(phase.duration_ns / 4),
+        Stop::FirstJobDone | Stop::AllJobsDone => Duration::from_nanos(phase.duration_ns / 4),
     };
     let runs = plan.runs.iter().map(|run| {
         let phases = run

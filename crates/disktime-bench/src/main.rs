@@ -16,7 +16,7 @@ use disktime_bench::live::Live;
 use disktime_bench::machine::{self, Left, Missing, Parts};
 use disktime_bench::plan::{Controller, Event, Plan, Run};
 use disktime_bench::report::{self, Evidence, Outcome};
-use disktime_bench::scenario::{self, Options, Scenario};
+use disktime_bench::scenario::{self, On, Options, Scenario};
 use disktime_bench::sim;
 use disktime_vm::Progress;
 
@@ -46,8 +46,7 @@ enum Verb {
         choice: Choice,
         #[command(flatten)]
         place: Place,
-        /// In a machine, with the kernel and the module, or in the simulator, with the scheduler's core
-        /// and a model of the disk
+        /// Where to run
         #[arg(long, value_enum, default_value_t = On::Vm)]
         on: On,
         /// Write a result object a line to FILE, - for standard output
@@ -93,14 +92,10 @@ enum Verb {
         files: Vec<PathBuf>,
         #[command(flatten)]
         choice: Choice,
+        /// Where it would be run
+        #[arg(long, value_enum, default_value_t = On::Vm)]
+        on: On,
     },
-}
-
-/// Where to run.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum On {
-    Vm,
-    Sim,
 }
 
 #[derive(Args)]
@@ -140,7 +135,7 @@ struct Place {
 }
 
 impl Choice {
-    fn options(self) -> Result<Options> {
+    fn options(self, on: On) -> Result<Options> {
         if !(0.01..=100.0).contains(&self.duration_scale) {
             bail!(
                 "--duration-scale is {}, not within 0.01 to 100",
@@ -151,6 +146,7 @@ impl Choice {
             bail!("--runs is 0: nothing would be measured");
         }
         Ok(Options {
+            on,
             controllers: self.controller,
             variants: self.variant,
             rounds: self.runs,
@@ -212,7 +208,7 @@ fn act(verb: Verb) -> Result<u8> {
             await_quiet,
         } => {
             let scenarios = load(&files)?;
-            let options = choice.options()?;
+            let options = choice.options(on)?;
             if on == On::Sim {
                 return simulated(&scenarios, &options, json.as_deref(), keep.as_deref());
             }
@@ -262,7 +258,7 @@ fn act(verb: Verb) -> Result<u8> {
                 &scenarios,
                 &events,
                 &Evidence {
-                    on: "vm",
+                    on: On::Vm,
                     dir: Some(&dir),
                     host_idle: &BTreeMap::new(),
                     latencies: None,
@@ -278,8 +274,8 @@ fn act(verb: Verb) -> Result<u8> {
             }
             .verdict())
         }
-        Verb::Plan { files, choice } => {
-            let plan = scenario::plan(&load(&files)?, &choice.options()?);
+        Verb::Plan { files, choice, on } => {
+            let plan = scenario::plan(&load(&files)?, &choice.options(on)?);
             for (number, run) in plan.runs.iter().enumerate() {
                 println!(
                     "{:3} {} {} round {}",
@@ -427,7 +423,7 @@ fn measure(
         scenarios,
         &events,
         &Evidence {
-            on: "vm",
+            on: On::Vm,
             dir: Some(dir),
             host_idle: &host_idle,
             latencies: None,
@@ -468,7 +464,7 @@ fn simulated(
         scenarios,
         &left.events,
         &Evidence {
-            on: "sim",
+            on: On::Sim,
             dir: Some(dir),
             host_idle: &BTreeMap::new(),
             latencies: Some(&left.latencies),

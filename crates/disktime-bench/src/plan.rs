@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use disktime_model::Spec;
 use serde::{Deserialize, Serialize};
 
 /// Host and guest must agree on this number.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Where the guest finds the plan.
 pub const PLAN_PATH: &str = "/case/plan.json";
 /// Where the guest leaves traces and fio's reports, a folder `rN` for each run.
 pub const OUT_DIR: &str = "/out";
 /// The disk's name in the guest.
 pub const DISK: &str = "dtdisk";
+/// Where the guest mounts file systems: a folder in it for each group's files.
+pub const MOUNTS: &str = "/mnt";
 /// File of the trace in a run's folder; see [`crate::trace`].
 pub const TRACE_FILE: &str = "trace";
 
@@ -35,8 +38,14 @@ pub struct Run {
     pub round: u32,
     /// Whose turn it is.
     pub controller: Controller,
+    /// Whether its tag set is raised, where the same is measured at the default, too.
+    pub raised: bool,
     /// The disk, made anew.
-    pub disk: Disk,
+    pub disk: Spec,
+    /// io.cost's coefficients for it, as `io.cost.model` takes them.
+    pub cost_model: Option<String>,
+    /// The file systems on it.
+    pub fs: Option<Fs>,
     /// Size of the scheduler's tag set; `None` leaves the kernel's default.
     pub nr_requests: Option<u32>,
     /// Attributes of disktime's `queue/iosched`, set with `disktime set`.
@@ -60,26 +69,56 @@ pub enum Controller {
     Disktime,
     /// BFQ with `io.bfq.weight`, `low_latency` off.
     Bfq,
+    /// The same with `strict_guarantees`: one request in the disk at a time.
+    #[serde(rename = "bfq+strict")]
+    #[cfg_attr(feature = "host", value(name = "bfq+strict"))]
+    BfqStrict,
     /// No scheduler; in the simulator, order of arrival.
     #[cfg_attr(feature = "host", value(alias = "fifo"))]
     None,
     /// Deadline, no shares.
     MqDeadline,
+    /// Deadline, with classes of I/O priority for weights.
+    #[serde(rename = "mq-deadline+ioprio")]
+    #[cfg_attr(feature = "host", value(name = "mq-deadline+ioprio"))]
+    MqDeadlineIoprio,
     /// Kyber, no shares.
     Kyber,
+    /// io.cost with `io.weight`, over no scheduler, told the disk's coefficients.
+    Iocost,
 }
 
 impl Controller {
-    /// As the kernel writes it.
+    /// As results have it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Disktime => "disktime",
             Self::Bfq => "bfq",
+            Self::BfqStrict => "bfq+strict",
             Self::None => "none",
             Self::MqDeadline => "mq-deadline",
+            Self::MqDeadlineIoprio => "mq-deadline+ioprio",
             Self::Kyber => "kyber",
+            Self::Iocost => "iocost",
         }
+    }
+
+    /// The I/O scheduler, as the kernel writes it.
+    #[must_use]
+    pub fn scheduler(self) -> &'static str {
+        match self {
+            Self::BfqStrict => "bfq",
+            Self::MqDeadlineIoprio => "mq-deadline",
+            Self::Iocost => "none",
+            other => other.name(),
+        }
+    }
+
+    /// Whether it has a tag set whose size can be chosen.
+    #[must_use]
+    pub fn has_own_tags(self) -> bool {
+        self.scheduler() != "none"
     }
 }
 
@@ -89,26 +128,25 @@ impl std::fmt::Display for Controller {
     }
 }
 
-/// A disk of `servers` servers, each of which takes `service_ns` for any request: a null_blk
-/// whose requests end by timer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Disk {
-    /// Requests served at a time; the hardware queue's depth.
-    pub servers: u32,
-    /// Time that a request takes.
-    pub service_ns: u64,
-    /// Whether it says that it turns.
-    pub rotational: bool,
-    /// Size in MiB.
-    pub size_mib: u64,
+impl Run {
+    /// Indices of the groups that have jobs, in the order of their partitions.
+    #[must_use]
+    pub fn loaded_groups(&self) -> Vec<usize> {
+        let mut groups: Vec<usize> = self.jobs.iter().map(|j| j.group).collect();
+        groups.dedup();
+        groups
+    }
 }
 
-impl Disk {
-    /// Requests a second that it can do.
-    #[must_use]
-    pub fn capacity(&self) -> f64 {
-        f64::from(self.servers) * 1e9 / self.service_ns as f64
-    }
+/// File systems on the disk, made anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fs {
+    /// As mkfs knows it.
+    pub kind: String,
+    /// Whether each group with jobs has one in a partition of its own.
+    pub partitions: bool,
+    /// Sectors of each partition; the first begins at 1 MiB.
+    pub partition_sectors: u64,
 }
 
 /// A cgroup.
@@ -124,6 +162,8 @@ pub struct Group {
     pub on_device: bool,
     /// `rt`, `be` or `idle`.
     pub class: Class,
+    /// What its memory is limited to, in bytes.
+    pub memory: Option<u64>,
 }
 
 /// A class of disktime's.
@@ -153,7 +193,7 @@ impl Class {
     }
 }
 
-/// One fio process (and its children) in one group, on a region of the disk of its own.
+/// One fio process (and its children) in one group, each on a region of the disk of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Its name, unique in the run.
@@ -162,11 +202,17 @@ pub struct Job {
     pub group: usize,
     /// fio's arguments but for output and the time limit.
     pub args: Vec<String>,
-    /// First sector of its region.
+    /// First sector of its first process's region.
     pub from_sector: u64,
-    /// First sector after its region.
-    pub to_sector: u64,
-    /// Bytes to move, for [`Stop::FirstJobDone`].
+    /// Sectors of a region.
+    pub region_sectors: u64,
+    /// From one process's region to the next one's.
+    pub stride_sectors: u64,
+    /// How many processes.
+    pub processes: u32,
+    /// So many sectors from the first on belong to this job, whatever lies in them.
+    pub whole_sectors: Option<u64>,
+    /// Bytes to move, where a window ends when that is done.
     pub bytes: Option<u64>,
     /// I/Os that it keeps outstanding: it counts as started when it has done twice as many.
     pub depth: u32,
@@ -196,6 +242,8 @@ pub enum Stop {
     Time,
     /// That one job has moved all of its bytes; the duration is the limit.
     FirstJobDone,
+    /// That all jobs have; the duration is the limit.
+    AllJobsDone,
 }
 
 /// Counters of all groups, read one after the other at about `mono_ns`.
@@ -229,6 +277,9 @@ pub enum Event {
         nr_requests: u32,
         /// CLOCK_MONOTONIC.
         mono_ns: u64,
+        /// What was set for the controller, and to what.
+        #[serde(default)]
+        settings: BTreeMap<String, String>,
     },
     /// Now and then while a phase runs.
     Tick {
@@ -256,6 +307,9 @@ pub enum Event {
         phase: usize,
         /// Counters.
         snapshot: Snapshot,
+        /// By group: when it had moved all of its bytes, from the window's begin.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        finished_ns: BTreeMap<String, u64>,
     },
     /// A run is over.
     Done {

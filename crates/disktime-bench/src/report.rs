@@ -8,8 +8,10 @@ use serde::Serialize;
 
 use crate::analyse::{Region, Tally, analyse};
 use crate::fio::{Latencies, Percentiles};
-use crate::plan::{Class, Controller, Disk, Event, Plan, Run, Snapshot, TRACE_FILE};
-use crate::scenario::{Check, Metric, Scenario, entitled};
+use disktime_model::Spec;
+
+use crate::plan::{Class, Controller, Event, Job, Plan, Run, Snapshot, TRACE_FILE};
+use crate::scenario::{Check, Metric, On, Scenario, entitled};
 use crate::trace;
 
 /// Reads and writes apart.
@@ -46,6 +48,8 @@ pub struct GroupResult {
     pub disk_time_ns: Option<u64>,
     /// Known to models only.
     pub true_time_ns: Option<u64>,
+    /// Share of it.
+    pub true_share: Option<f64>,
     /// I/Os by the kernel's counters.
     pub ios: Directions,
     /// Bytes by the kernel's counters.
@@ -61,6 +65,10 @@ pub struct GroupResult {
     pub longest_gap_ns: Option<u64>,
     /// As fio saw them, over its whole life.
     pub latency_ns: Option<Percentiles>,
+    /// The same: which part of them took no longer than how many nanoseconds.
+    pub latency_curve: Vec<(u64, f64)>,
+    /// When all that it was to do was done, from the window's begin.
+    pub finished_ns: Option<u64>,
     /// The longest that a request waited in disktime, since the run began.
     pub wait_max_ns: Option<u64>,
     /// Whether requests waited or were served at both snapshots, with disktime.
@@ -152,10 +160,18 @@ pub struct Outcome {
     pub phase: String,
     /// Which repetition, from 1.
     pub round: u32,
-    /// `vm` or `sim`.
-    pub on: &'static str,
+    /// `vm`, `sim` or `host`.
+    pub on: On,
     /// Who scheduled.
     pub controller: Controller,
+    /// Whether its tag set was raised, where the same was measured at the default, too.
+    pub raised: bool,
+    /// Whether this stands for the controller, rather than the same with another tag set.
+    pub kept: bool,
+    /// What the scenario shows.
+    pub about: String,
+    /// Who published it.
+    pub source: String,
     /// The kernel's release.
     pub kernel: String,
     /// For fio's random numbers.
@@ -163,7 +179,11 @@ pub struct Outcome {
     /// From one snapshot to the other.
     pub duration_ns: u64,
     /// The disk.
-    pub disk: Disk,
+    pub disk: Spec,
+    /// The disk in words.
+    pub disk_title: String,
+    /// What was set for the controller, and to what.
+    pub settings: BTreeMap<String, String>,
     /// As the kernel had it.
     pub nr_requests: u32,
     /// By group; those that only hold other groups are left out.
@@ -178,6 +198,11 @@ pub struct Outcome {
     pub none_fraction: Option<f64>,
     /// I/Os a second by those of `none` in this round.
     pub none_ratio: Option<f64>,
+    /// How far the group that is worst off, or best, is from what the weights promise: by the
+    /// device's own time where a model knows it, else by the trace, else by what it got.
+    pub worst_error: Option<f64>,
+    /// Shares over the window.
+    pub series: Series,
     /// Part of the window in which the machine's CPUs were not idle.
     pub cpu: Option<f64>,
     /// Part of the window in which the host's CPUs were idle.
@@ -196,6 +221,15 @@ pub struct Outcome {
     pub checks: Vec<CheckResult>,
 }
 
+/// Shares in intervals of a window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Series {
+    /// Each interval's end, from the window's begin.
+    pub t_ns: Vec<u64>,
+    /// By group: its share in each, of what `got` is a share of.
+    pub got: BTreeMap<String, Vec<f64>>,
+}
+
 /// What `none` must reach of a disk's capacity for a run to count.
 pub const NONE_FLOOR: f64 = 0.9;
 
@@ -203,13 +237,23 @@ pub const NONE_FLOOR: f64 = 0.9;
 #[derive(Debug, Clone, Default)]
 struct Heard {
     nr_requests: u32,
-    windows: BTreeMap<usize, (Snapshot, Option<Snapshot>)>,
+    settings: BTreeMap<String, String>,
+    windows: BTreeMap<usize, Seen>,
     last: Snapshot,
     lost: u64,
     counters: BTreeMap<String, u64>,
     health: Option<String>,
     error: Option<String>,
     done: bool,
+}
+
+/// What was heard of a window.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    begin: Snapshot,
+    ticks: Vec<Snapshot>,
+    end: Option<Snapshot>,
+    finished_ns: BTreeMap<String, u64>,
 }
 
 fn listen(events: &[Event]) -> (String, BTreeMap<usize, Heard>) {
@@ -219,29 +263,47 @@ fn listen(events: &[Event]) -> (String, BTreeMap<usize, Heard>) {
         match event {
             Event::Hello { release } => kernel = release,
             Event::Start {
-                run, nr_requests, ..
+                run,
+                nr_requests,
+                settings,
+                ..
             } => {
-                runs.entry(run).or_default().nr_requests = nr_requests;
+                let heard = runs.entry(run).or_default();
+                heard.nr_requests = nr_requests;
+                heard.settings = settings;
             }
-            Event::Tick { .. } => {}
+            Event::Tick {
+                run,
+                phase,
+                snapshot,
+            } => {
+                // Those before the window's begin are of no interest.
+                let heard = runs.entry(run).or_default();
+                if let Some(seen) = heard.windows.get_mut(&phase) {
+                    seen.ticks.push(snapshot);
+                }
+            }
             Event::Begin {
                 run,
                 phase,
                 snapshot,
             } => {
-                runs.entry(run)
-                    .or_default()
-                    .windows
-                    .insert(phase, (snapshot, None));
+                let seen = Seen {
+                    begin: snapshot,
+                    ..Seen::default()
+                };
+                runs.entry(run).or_default().windows.insert(phase, seen);
             }
             Event::End {
                 run,
                 phase,
                 snapshot,
+                finished_ns,
             } => {
                 let heard = runs.entry(run).or_default();
-                if let Some(window) = heard.windows.get_mut(&phase) {
-                    window.1 = Some(snapshot);
+                if let Some(seen) = heard.windows.get_mut(&phase) {
+                    seen.end = Some(snapshot);
+                    seen.finished_ns = finished_ns;
                 }
             }
             Event::Done {
@@ -393,8 +455,8 @@ fn latencies(dir: &Path, jobs: &[&str]) -> Result<Latencies, String> {
 /// Where a plan was run, and what is known besides its events.
 #[derive(Debug)]
 pub struct Evidence<'a> {
-    /// `vm` or `sim`.
-    pub on: &'static str,
+    /// Where it was run.
+    pub on: On,
     /// Where traces and fio's reports are.
     pub dir: Option<&'a Path>,
     /// By run and phase: which part of the host's CPU time was idle.
@@ -438,21 +500,30 @@ pub fn collect(
                 .ok()
             });
         for (number, phase) in run.phases.iter().enumerate() {
-            let Some((begin, Some(end))) = heard.windows.get(&number) else {
+            let Some(seen) = heard.windows.get(&number) else {
                 continue;
             };
-            let window = Window { run, begin, end };
+            let Some(end) = &seen.end else { continue };
+            let window = Window {
+                run,
+                begin: &seen.begin,
+                end,
+            };
             let mut outcome = window.outcome(number, records.as_deref(), &heard);
+            outcome.series = window.series(&outcome, &seen.ticks);
             outcome.kernel.clone_from(&kernel);
             outcome.seed = evidence.seed;
             outcome.on = evidence.on;
             outcome.host_idle = evidence.host_idle.get(&(index, number)).copied();
             outcome.error.clone_from(&error);
-            let published = scenarios.iter().find(|s| s.name.get_ref() == &run.scenario);
+            let scenario = scenarios.iter().find(|s| s.name.get_ref() == &run.scenario);
+            if let Some(scenario) = scenario {
+                outcome.about.clone_from(&scenario.about);
+                outcome.source.clone_from(&scenario.source);
+            }
             for group in &mut outcome.groups {
-                let spec = published
-                    .and_then(|s| s.groups.iter().find(|g| g.name.get_ref() == &group.name));
-                group.published = spec.and_then(|g| g.published);
+                group.published = scenario.and_then(|s| s.published(&run.variant, &group.name));
+                group.finished_ns = seen.finished_ns.get(&group.name).copied();
                 let jobs: Vec<_> = phase
                     .jobs
                     .iter()
@@ -468,9 +539,13 @@ pub fn collect(
                         }
                     }
                     group.latency_ns = all.percentiles();
+                    group.latency_curve = all.curve();
                 } else if let Some(folder) = &folder {
                     match latencies(folder, &jobs) {
-                        Ok(all) => group.latency_ns = all.percentiles(),
+                        Ok(all) => {
+                            group.latency_ns = all.percentiles();
+                            group.latency_curve = all.curve();
+                        }
                         Err(why) => outcome.error = outcome.error.take().or(Some(why)),
                     }
                 }
@@ -479,6 +554,7 @@ pub fn collect(
         }
     }
     compare_with_none(&mut outcomes, scenarios);
+    keep_the_better(&mut outcomes);
     outcomes
 }
 
@@ -490,14 +566,7 @@ impl Window<'_> {
         let promised = entitled(&run.groups, &busy);
         let own = run.controller == Controller::Disktime;
 
-        let regions: Vec<Region> = run
-            .jobs
-            .iter()
-            .map(|j| Region {
-                from: j.from_sector,
-                to: j.to_sector,
-            })
-            .collect();
+        let regions: Vec<Region> = run.jobs.iter().map(Job::region).collect();
         let tally: Option<Tally> =
             records.map(|r| analyse(r, &regions, self.begin.mono_ns, self.end.mono_ns));
         let of_group = |tally: &Tally, group: usize| {
@@ -533,7 +602,10 @@ impl Window<'_> {
             )
         });
 
-        let groups = shown
+        let truth = |g: usize| self.known(&run.groups[g].name, "true_nsec");
+        let all_truth: Option<u64> = shown.iter().map(|&g| truth(g)).sum();
+
+        let groups: Vec<GroupResult> = shown
             .iter()
             .map(|&g| {
                 let group = &run.groups[g];
@@ -552,7 +624,10 @@ impl Window<'_> {
                         io_share
                     },
                     disk_time_ns: own.then(|| time(g)),
-                    true_time_ns: self.known(&group.name, "true_nsec"),
+                    true_time_ns: truth(g),
+                    true_share: truth(g)
+                        .zip(all_truth)
+                        .and_then(|(mine, all)| part(mine as f64, all as f64)),
                     ios,
                     bytes: self.bytes(g),
                     io_share,
@@ -566,6 +641,8 @@ impl Window<'_> {
                         gap.filter(|_| jobs.next().is_none())
                     }),
                     latency_ns: None,
+                    latency_curve: Vec::new(),
+                    finished_ns: None,
                     wait_max_ns: own
                         .then(|| counter(self.end, &group.name, "wait_max_usec") * 1000),
                     backlogged: own.then(|| {
@@ -613,13 +690,21 @@ impl Window<'_> {
             variant: run.variant.clone(),
             phase: phase.name.clone(),
             round: run.round,
-            on: "vm",
+            on: On::Vm,
             controller: run.controller,
+            raised: run.raised,
+            kept: true,
+            about: String::new(),
+            source: String::new(),
             kernel: String::new(),
             seed: 0,
             duration_ns,
             disk: run.disk,
+            disk_title: run.disk.to_string(),
+            settings: heard.settings.clone(),
             nr_requests: heard.nr_requests,
+            worst_error: worst_error(&groups),
+            series: Series::default(),
             groups,
             jobs,
             total: Total {
@@ -642,6 +727,77 @@ impl Window<'_> {
     }
 }
 
+/// The largest distance of a group from what the weights promise it.
+fn worst_error(groups: &[GroupResult]) -> Option<f64> {
+    let busy = || groups.iter().filter(|g| g.entitled > 0.0);
+    let worst = |share: &dyn Fn(&GroupResult) -> Option<f64>| {
+        let errors: Option<Vec<f64>> = busy()
+            .map(|g| share(g).map(|s| (s - g.entitled).abs()))
+            .collect();
+        errors?.into_iter().max_by(f64::total_cmp)
+    };
+    worst(&|g| g.true_share)
+        .or_else(|| worst(&|g| g.trace_share))
+        .or_else(|| worst(&|g| g.got))
+}
+
+impl Window<'_> {
+    /// What each group had between a look and the next.
+    fn series(&self, outcome: &Outcome, ticks: &[Snapshot]) -> Series {
+        let mut series = Series::default();
+        let mut from = self.begin;
+        for to in ticks.iter().chain([self.end]) {
+            let step = Window {
+                run: self.run,
+                begin: from,
+                end: to,
+            };
+            let had = |name: &str| {
+                let index = self.run.groups.iter().position(|g| g.name == name);
+                match self.run.controller {
+                    Controller::Disktime => step.grown(name, "time_usec"),
+                    _ => index.map_or(0, |g| step.ios(g).total()),
+                }
+            };
+            from = to;
+            let all: u64 = outcome.groups.iter().map(|g| had(&g.name)).sum();
+            if all == 0 {
+                continue;
+            }
+            series
+                .t_ns
+                .push(to.mono_ns.saturating_sub(self.begin.mono_ns));
+            for group in &outcome.groups {
+                let share = had(&group.name) as f64 / all as f64;
+                let list = series.got.entry(group.name.clone()).or_default();
+                // Four digits are more than such an interval can know.
+                list.push((share * 1e4).round() / 1e4);
+            }
+        }
+        series
+    }
+}
+
+impl Job {
+    /// Where its requests lie.
+    fn region(&self) -> Region {
+        if let Some(all) = self.whole_sectors {
+            return Region {
+                from: self.from_sector,
+                len: all,
+                stride: all,
+                count: 1,
+            };
+        }
+        Region {
+            from: self.from_sector,
+            len: self.region_sectors,
+            stride: self.stride_sectors,
+            count: self.processes.into(),
+        }
+    }
+}
+
 impl Outcome {
     /// Same scenario, variant, phase and round.
     fn beside(&self, other: &Self) -> bool {
@@ -651,14 +807,14 @@ impl Outcome {
     /// Whether this is the same measurement made again.
     #[must_use]
     pub fn repeats(&self, other: &Self) -> bool {
-        self.beside(other) && self.controller == other.controller
+        self.beside(other) && (self.controller, self.raised) == (other.controller, other.raised)
     }
 
     /// Whether this is a phase of that run.
     #[must_use]
     pub fn is_of(&self, run: &Run) -> bool {
-        (&self.scenario, &self.variant, self.round, self.controller)
-            == (&run.scenario, &run.variant, run.round, run.controller)
+        (&self.scenario, &self.variant, self.round) == (&run.scenario, &run.variant, run.round)
+            && (self.controller, self.raised) == (run.controller, run.raised)
     }
 
     fn place(&self) -> (&str, &str, &str) {
@@ -681,12 +837,49 @@ fn compare_with_none(outcomes: &mut [Outcome], scenarios: &[Scenario]) {
             .iter()
             .any(|s| s.name.get_ref() == &outcome.scenario && s.saturates);
         let outcome = &mut outcomes[index];
-        outcome.none_fraction = none.map(|n| n / outcome.disk.capacity());
+        outcome.none_fraction = none.zip(outcome.disk.capacity()).map(|(n, all)| n / all);
         outcome.none_ratio = none.and_then(|n| part(outcome.ios_per_s, n));
-        outcome.counted = match saturates {
+        // What other disks can do depends on the load.
+        outcome.counted = match saturates && outcome.disk.capacity().is_some() {
             true => outcome.none_fraction.map(|f| f >= NONE_FLOOR),
             false => Some(true),
         };
+    }
+}
+
+/// Where a controller was measured with two tag sets, the better stands for it: the one whose shares
+/// are nearer to what the weights promise, of about equal ones the faster. By medians of all rounds.
+fn keep_the_better(outcomes: &mut [Outcome]) {
+    /// Errors that differ by less are about equal.
+    const ABOUT: f64 = 0.005;
+    let figure = |outcomes: &[Outcome],
+                  of: &Outcome,
+                  raised: bool,
+                  value: &dyn Fn(&Outcome) -> Option<f64>| {
+        let same = outcomes.iter().filter(|o| {
+            o.place() == of.place() && o.controller == of.controller && o.raised == raised
+        });
+        median(same.filter_map(value).collect())
+    };
+    let kept: Vec<bool> = outcomes
+        .iter()
+        .map(|of| {
+            let both = |value: &dyn Fn(&Outcome) -> Option<f64>| {
+                let mine = figure(outcomes, of, of.raised, value);
+                mine.zip(figure(outcomes, of, !of.raised, value))
+            };
+            let Some((error, other)) = both(&|o| o.worst_error) else {
+                return true;
+            };
+            if (error - other).abs() > ABOUT {
+                return error < other;
+            }
+            let rates = both(&|o| Some(o.ios_per_s));
+            rates.is_none_or(|(mine, other)| mine > other || (mine == other && !of.raised))
+        })
+        .collect();
+    for (outcome, kept) in outcomes.iter_mut().zip(kept) {
+        outcome.kept = kept;
     }
 }
 
@@ -756,6 +949,7 @@ impl Check {
             list.is_empty() || list.iter().any(|l| l.get_ref() == name)
         };
         self.controllers.contains(&outcome.controller)
+            && (self.on.is_empty() || self.on.contains(&outcome.on))
             && among(&self.variants, &outcome.variant)
             && among(&self.phases, &outcome.phase)
     }
@@ -781,6 +975,14 @@ impl Check {
             Metric::Share => each("share of", &|g| g.got),
             Metric::IoShare => each("I/O share of", &|g| g.io_share),
             Metric::TraceShare => each("traced share of", &|g| g.trace_share),
+            Metric::TrueShare => each("true share of", &|g| g.true_share),
+            Metric::P99Ms => {
+                let ms = |g: &GroupResult| g.latency_ns.map(|l| l.p99 as f64 / 1e6);
+                unpromised(each("99th percentile (ms) of", &ms))
+            }
+            Metric::FinishRatio => {
+                divided("time to the end", &|g| g.finished_ns.map(|ns| ns as f64))
+            }
             Metric::WaitMaxMs => {
                 let ms = |g: &GroupResult| g.wait_max_ns.map(|ns| ns as f64 / 1e6);
                 unpromised(each("longest wait (ms) of", &ms))
@@ -814,37 +1016,73 @@ impl Check {
                 let value = outcome.trace.as_ref().and_then(TraceFacts::union_error);
                 vec![("error of the sum of disk times".into(), value, None)]
             }
-            Metric::Rate => self.rate(outcome, all).into_iter().collect(),
+            Metric::Rate => {
+                let name = || "I/Os a second".to_owned();
+                self.relative(outcome, all, name, &|o| Some(o.ios_per_s))
+                    .into_iter()
+                    .collect()
+            }
+            Metric::Finish | Metric::GroupRate => outcome
+                .groups
+                .iter()
+                .filter(|g| listed(&g.name))
+                .filter_map(|g| {
+                    let finish = *self.metric.get_ref() == Metric::Finish;
+                    let what = if finish {
+                        "time to the end"
+                    } else {
+                        "bytes a second"
+                    };
+                    let value = |o: &Outcome| {
+                        let group = o.group(&g.name)?;
+                        if finish {
+                            return group.finished_ns.map(|ns| ns as f64);
+                        }
+                        part(group.bytes.total() as f64 * 1e9, o.duration_ns as f64)
+                    };
+                    self.relative(outcome, all, || format!("{what} of {}", g.name), &value)
+                })
+                .collect(),
         }
     }
 
     /// Median of all rounds, by the baseline's; told with the last round.
-    fn rate(&self, outcome: &Outcome, all: &[Outcome]) -> Option<Value> {
+    fn relative(
+        &self,
+        outcome: &Outcome,
+        all: &[Outcome],
+        name: impl Fn() -> String,
+        value: &dyn Fn(&Outcome) -> Option<f64>,
+    ) -> Option<Value> {
         let baseline = self.baseline.as_ref()?;
         let controller = baseline.controller.unwrap_or(outcome.controller);
         let variant = baseline
             .variant
             .as_ref()
             .map_or(outcome.variant.as_str(), |v| v.get_ref());
-        let same =
-            |o: &&Outcome| o.place() == outcome.place() && o.controller == outcome.controller;
+        let same = |o: &&Outcome| {
+            o.place() == outcome.place()
+                && (o.controller, o.raised) == (outcome.controller, outcome.raised)
+        };
         if all.iter().filter(same).any(|o| o.round > outcome.round) {
             return None;
         }
-        let rates = median(all.iter().filter(same).map(|o| o.ios_per_s).collect());
+        let mine = median(all.iter().filter(same).filter_map(value).collect());
         let base = all.iter().filter(|o| {
             o.scenario == outcome.scenario
                 && o.phase == outcome.phase
                 && o.variant == variant
                 && o.controller == controller
+                && o.kept
         });
-        let base = median(base.map(|o| o.ios_per_s).collect());
-        let name = match (&baseline.controller, &baseline.variant) {
-            (Some(c), None) => format!("I/Os a second by those of {c}"),
-            (None, Some(v)) => format!("I/Os a second by those of variant {}", v.get_ref()),
-            _ => format!("I/Os a second by those of {controller} in variant {variant}"),
+        let base = median(base.filter_map(value).collect());
+        let by = match (&baseline.controller, &baseline.variant) {
+            (Some(c), None) => format!("those of {c}"),
+            (None, Some(v)) => format!("those of variant {}", v.get_ref()),
+            _ => format!("those of {controller} in variant {variant}"),
         };
-        Some((name, rates.zip(base).and_then(|(r, b)| part(r, b)), None))
+        let value = mine.zip(base).and_then(|(m, b)| part(m, b));
+        Some((format!("{} by {by}", name()), value, None))
     }
 
     fn results(&self, outcome: &Outcome, all: &[Outcome]) -> Vec<CheckResult> {
@@ -867,7 +1105,7 @@ impl Check {
                     ok &= value.is_some_and(|v| v <= max);
                 }
                 // A rate without its baseline was not asked for: somebody chose the controllers.
-                let asked = value.is_some() || *self.metric.get_ref() != Metric::Rate;
+                let asked = value.is_some() || self.baseline.is_none();
                 let counts = outcome.counted != Some(false) && asked;
                 CheckResult {
                     name,

@@ -11,7 +11,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use disktime_core::{Class, Dir, Nanos, Order, Weight};
-use disktime_model::servers::{Inside, Params, Servers, Service};
 use disktime_sim::{self as sim, Controller as Policy, Mix, Observer, Op, Pattern, Setup, Sim};
 
 use crate::fio::Latencies;
@@ -127,10 +126,10 @@ fn processes(job: &Job, stop: Stop) -> Result<Vec<sim::Proc>> {
     };
     let nr = number(job, "numjobs", 1)?;
     let size = number(job, "size", 0)? / 512;
-    let region = (job.to_sector - job.from_sector) / nr;
+    let region = job.region_sectors;
     (0..nr)
         .map(|n| {
-            let from = job.from_sector + n * region;
+            let from = job.from_sector + n * job.stride_sectors;
             Ok(sim::Proc {
                 group: job.group,
                 pattern,
@@ -140,7 +139,7 @@ fn processes(job: &Job, stop: Stop) -> Result<Vec<sim::Proc>> {
                 think_ns: number(job, "thinktime", 0)? * 1000,
                 from,
                 to: from + size.min(region),
-                limit: (stop == Stop::FirstJobDone).then_some(size),
+                limit: (stop != Stop::Time).then_some(size),
                 class,
                 weight: level_weight(number(job, "prio", 4)?)?,
             })
@@ -196,15 +195,7 @@ fn class_of(class: crate::plan::Class) -> Class {
 }
 
 fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
-    let disk = Servers::new(Params {
-        sectors: run.disk.size_mib << 11,
-        servers: run.disk.servers,
-        slots: run.disk.servers,
-        service: Service::constant(run.disk.service_ns),
-        inside: Inside::Fifo,
-        rotational: run.disk.rotational,
-        seed,
-    })?;
+    let disk = run.disk.make().map_err(anyhow::Error::msg)?;
     let stop = run.phases.first().map_or(Stop::Time, |phase| phase.stop);
     let mut procs = Vec::new();
     let mut of_job = Vec::new();
@@ -226,7 +217,7 @@ fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
         })
         .collect::<Result<_>>()?;
     let setup = Setup {
-        disk: Box::new(disk),
+        disk,
         controller: policy(run)?,
         nr_requests: run.nr_requests,
         groups,
@@ -282,6 +273,9 @@ fn snapshot(run: &Run, sim: &Sim<Recorder>) -> Result<Snapshot> {
 /// What waking a process up takes on a machine of today, roughly.
 const WAKE_NS: u64 = 5_000;
 
+/// Looks at the counters in a window that ends by the clock, and time between them in others.
+const TICKS: u64 = 25;
+const TICK_NS: u64 = 500_000_000;
 /// Steps of a window that ends when a job is done.
 const LOOK_NS: u64 = 1_000_000;
 
@@ -300,6 +294,7 @@ fn simulate(index: usize, run: &Run, out: &Path, seed: u64, left: &mut Left) -> 
         run: index,
         nr_requests: sim.tags(),
         mono_ns: 0,
+        settings: run.iosched.clone(),
     });
     for (number, phase) in run.phases.iter().enumerate() {
         for (job, procs) in of_job.iter().enumerate() {
@@ -316,21 +311,50 @@ fn simulate(index: usize, run: &Run, out: &Path, seed: u64, left: &mut Left) -> 
             phase: number,
             snapshot: snapshot(run, &sim)?,
         });
-        let end = sim.now() + phase.duration_ns;
-        let all_done =
-            |sim: &Sim<Recorder>, job: &usize| of_job[*job].iter().all(|&proc| sim.finished(proc));
-        match phase.stop {
-            Stop::Time => sim.run(end)?,
-            Stop::FirstJobDone => {
-                while sim.now() < end && !phase.jobs.iter().any(|job| all_done(&sim, job)) {
-                    sim.run((sim.now() + LOOK_NS).min(end))?;
+        let begin = sim.now();
+        let end = begin + phase.duration_ns;
+        // By group: when the last of its processes had done all that it was to do.
+        let mut finished_ns: BTreeMap<String, u64> = BTreeMap::new();
+        let busy: Vec<usize> = phase.jobs.iter().map(|&j| run.jobs[j].group).collect();
+        let mut next_tick = begin;
+        while sim.now() < end {
+            let step = match phase.stop {
+                Stop::Time => phase.duration_ns.div_ceil(TICKS),
+                _ => LOOK_NS,
+            };
+            sim.run((sim.now() + step).min(end))?;
+            for &group in &busy {
+                let mut jobs = phase.jobs.iter().filter(|&&j| run.jobs[j].group == group);
+                let done = jobs.all(|&j| of_job[j].iter().all(|&proc| sim.finished(proc)));
+                if done && phase.stop != Stop::Time {
+                    let name = run.groups[group].name.clone();
+                    finished_ns.entry(name).or_insert(sim.now() - begin);
                 }
+            }
+            let over = match phase.stop {
+                Stop::Time => false,
+                Stop::FirstJobDone => !finished_ns.is_empty(),
+                Stop::AllJobsDone => busy
+                    .iter()
+                    .all(|&g| finished_ns.contains_key(&run.groups[g].name)),
+            };
+            if over || sim.now() >= end {
+                break;
+            }
+            if sim.now() >= next_tick + TICK_NS || phase.stop == Stop::Time {
+                next_tick = sim.now();
+                left.events.push(Event::Tick {
+                    run: index,
+                    phase: number,
+                    snapshot: snapshot(run, &sim)?,
+                });
             }
         }
         left.events.push(Event::End {
             run: index,
             phase: number,
             snapshot: snapshot(run, &sim)?,
+            finished_ns,
         });
     }
     for proc in 0..nr_procs {

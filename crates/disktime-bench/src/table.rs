@@ -25,15 +25,7 @@ fn heading(outcome: &Outcome, scenario: Option<&Scenario>) -> String {
             let _ = write!(heading, ", {part}");
         }
     }
-    let disk = &outcome.disk;
-    let _ = write!(
-        heading,
-        ": {} server{} of {} ms{}",
-        disk.servers,
-        if disk.servers == 1 { "" } else { "s" },
-        disk.service_ns as f64 / 1e6,
-        if disk.rotational { ", rotational" } else { "" }
-    );
+    let _ = write!(heading, ": {}", outcome.disk_title);
     if let Some(source) = scenario
         .map(|s| s.source.as_str())
         .filter(|s| !s.is_empty())
@@ -47,10 +39,16 @@ fn table(outcomes: &[&Outcome], brief: bool) -> String {
     let published = outcomes
         .iter()
         .any(|o| o.groups.iter().any(|g| g.published.is_some()));
+    let known = outcomes
+        .iter()
+        .any(|o| o.groups.iter().any(|g| g.true_share.is_some()));
     let traced = outcomes.iter().any(|o| o.trace.is_some());
     let rounds = outcomes.iter().any(|o| o.round > 1);
     let mut builder = Builder::default();
     let mut head = vec!["controller", "group", "weight", "entitled", "got"];
+    if known {
+        head.push("true");
+    }
     if traced {
         head.push("got (trace)");
     }
@@ -65,11 +63,16 @@ fn table(outcomes: &[&Outcome], brief: bool) -> String {
     for outcome in outcomes {
         for (number, group) in outcome.groups.iter().enumerate() {
             let first = number == 0;
-            let controller = match (first, rounds) {
-                (true, true) => format!("{} #{}", outcome.controller, outcome.round),
-                (true, false) => outcome.controller.to_string(),
-                (false, _) => String::new(),
-            };
+            let mut controller = outcome.controller.to_string();
+            if outcome.raised {
+                let _ = write!(controller, " nr {}", outcome.nr_requests);
+            }
+            if rounds {
+                let _ = write!(controller, " #{}", outcome.round);
+            }
+            if !first {
+                controller.clear();
+            }
             let seconds = outcome.duration_ns.max(1) as f64 / 1e9;
             let ios = group.ios.read + group.ios.write;
             let mut row = vec![
@@ -79,6 +82,9 @@ fn table(outcomes: &[&Outcome], brief: bool) -> String {
                 percent(Some(group.entitled)),
                 percent(group.got),
             ];
+            if known {
+                row.push(percent(group.true_share));
+            }
             if traced {
                 row.push(percent(group.trace_share));
             }

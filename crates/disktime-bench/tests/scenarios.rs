@@ -41,12 +41,15 @@ fn the_demo_shows_the_published_tests() {
         let file = format!("../../scenarios/{name}.toml");
         let scenario = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
         let groups: Vec<_> = scenario
-            .groups
-            .iter()
-            .map(|g| (g.name.get_ref().as_str(), g.weight))
+            .groups()
+            .map(|(name, g)| (name, g.weight))
             .collect();
-        assert_eq!(groups, [("sdb5", 40), ("sdb6", 20), ("sdb7", 10)]);
-        let seen: Vec<_> = scenario.groups.iter().map(|g| g.published).collect();
+        let expect = [("sdb5", 40), ("sdb6", 20), ("sdb7", 10)];
+        assert_eq!(
+            groups,
+            expect.map(|(name, weight)| (name.to_owned(), weight))
+        );
+        let seen: Vec<_> = scenario.groups().map(|(_, g)| g.published).collect();
         assert_eq!(seen, published);
         use Controller::{Bfq, Disktime, None};
         assert_eq!(scenario.controllers, [Disktime, Bfq, None]);

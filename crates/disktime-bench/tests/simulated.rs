@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use disktime_bench::plan::{Controller, Event, Plan};
 use disktime_bench::report::{self, Evidence, Outcome};
-use disktime_bench::scenario::{self, Options, Scenario};
+use disktime_bench::scenario::{self, On, Options, Scenario};
 use disktime_bench::sim;
 
 fn scenarios() -> Vec<Scenario> {
@@ -26,6 +26,7 @@ fn scenarios() -> Vec<Scenario> {
 
 fn options(seed: u64, scale: f64) -> Options {
     Options {
+        on: On::Sim,
         controllers: Some(vec![Controller::Disktime, Controller::None]),
         seed,
         scale,
@@ -38,7 +39,7 @@ fn simulate(scenarios: &[Scenario], options: &Options) -> (Plan, Vec<Event>, Vec
     let dir = tempfile::tempdir().unwrap();
     let left = sim::run(&plan, dir.path(), options.seed).unwrap();
     let evidence = Evidence {
-        on: "sim",
+        on: On::Sim,
         dir: Some(dir.path()),
         host_idle: &BTreeMap::new(),
         latencies: Some(&left.latencies),

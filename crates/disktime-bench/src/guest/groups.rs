@@ -39,6 +39,8 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// The cgroups while they exist, parents first.
 pub(super) struct Groups {
     dev: String,
+    /// Of each group: indices of its jobs, whose true time the disk may know.
+    jobs: Vec<Vec<usize>>,
     by_index: Vec<(String, PathBuf)>,
 }
 
@@ -46,6 +48,13 @@ impl Groups {
     pub(super) fn make(run: &Run, disk: &Disk) -> Result<Self> {
         let mut groups = Self {
             dev: disk.dev.clone(),
+            jobs: (0..run.groups.len())
+                .map(|g| {
+                    (0..run.jobs.len())
+                        .filter(|&j| run.jobs[j].group == g)
+                        .collect()
+                })
+                .collect(),
             by_index: Vec::new(),
         };
         // What was made is removed even where the rest fails.
@@ -60,6 +69,9 @@ impl Groups {
             let path = Path::new(ROOT).join(&group.path);
             if let Some(parent) = path.parent().filter(|p| *p != Path::new(ROOT)) {
                 write(parent.join("cgroup.subtree_control"), "+io")?;
+                if run.fs.is_some() {
+                    write(parent.join("cgroup.subtree_control"), "+memory")?;
+                }
             }
             fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
             self.by_index.push((group.name.clone(), path.clone()));
@@ -81,10 +93,20 @@ impl Groups {
                     args.extend(["--runtime", "--quiet"]);
                     command("disktime", &args)?;
                 }
-                Controller::Bfq => {
+                Controller::Bfq | Controller::BfqStrict => {
                     write(path.join("io.bfq.weight"), group.weight.to_string())?;
                 }
-                Controller::None | Controller::MqDeadline | Controller::Kyber => {}
+                Controller::Iocost => {
+                    write(path.join("io.weight"), group.weight.to_string())?;
+                }
+                // Classes, where they mean something, belong to the processes.
+                Controller::None
+                | Controller::MqDeadline
+                | Controller::MqDeadlineIoprio
+                | Controller::Kyber => {}
+            }
+            if let Some(bytes) = group.memory {
+                write(path.join("memory.max"), bytes.to_string())?;
             }
         }
         Ok(())
@@ -98,7 +120,8 @@ impl Groups {
         &self.by_index[index].0
     }
 
-    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+    /// Counters as they are; `true_ns` is the disk's own account by job, where it keeps one.
+    pub(super) fn snapshot(&self, true_ns: Option<&[u64]>) -> Result<Snapshot> {
         let (idle_ns, cpus) = idle(&read("/proc/stat")?);
         let mut snapshot = Snapshot {
             mono_ns: now_ns()?,
@@ -106,8 +129,12 @@ impl Groups {
             cpus,
             ..Snapshot::default()
         };
-        for (name, path) in &self.by_index {
+        for (index, (name, path)) in self.by_index.iter().enumerate() {
             let pairs = snapshot.groups.entry(name.clone()).or_default();
+            if let Some(times) = true_ns {
+                let mine = self.jobs[index].iter().filter_map(|&j| times.get(j));
+                pairs.insert("true_nsec".into(), mine.sum());
+            }
             let own = path.join("io.disktime.stat");
             if let Ok(text) = fs::read_to_string(own) {
                 add_pairs(&text, &self.dev, "", pairs);

@@ -1,5 +1,6 @@
 //! The load: fio processes, each put into its group before it becomes fio.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,7 +31,7 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn new(run: &Run, out: &Path) -> Self {
-        let ends = run.phases.iter().any(|p| p.stop == Stop::FirstJobDone);
+        let ends = run.phases.iter().any(|p| p.stop != Stop::Time);
         let total: u64 = run.phases.iter().map(|p| p.settle_ns + p.duration_ns).sum();
         Self {
             jobs: run.jobs.clone(),
@@ -99,7 +100,7 @@ impl Load {
     ) -> Result<()> {
         let start = Instant::now();
         loop {
-            let seen = groups.snapshot()?;
+            let seen = groups.snapshot(None)?;
             let waiting = jobs.iter().map(|&j| &self.jobs[j]).find(|job| {
                 let group = groups.name(job.group);
                 let beside = jobs
@@ -200,16 +201,25 @@ fn bytes(snapshot: &Snapshot, group: &str) -> u64 {
     }
 }
 
-/// Whether the group of one of the jobs has moved all that its jobs are to move.
-pub(super) fn any_done(run: &Run, jobs: &[usize], before: &Snapshot, seen: &Snapshot) -> bool {
-    jobs.iter().map(|&j| &run.jobs[j]).any(|job| {
-        let group = &run.groups[job.group].name;
-        let all: u64 = jobs
-            .iter()
-            .map(|&j| &run.jobs[j])
-            .filter(|j| j.group == job.group)
-            .filter_map(|j| j.bytes)
-            .sum();
-        all > 0 && bytes(seen, group) >= bytes(before, group) + all
-    })
+/// The groups of these jobs that have moved all that their jobs are to move.
+pub(super) fn done<'a>(
+    run: &'a Run,
+    jobs: &[usize],
+    before: &Snapshot,
+    seen: &Snapshot,
+) -> Vec<&'a str> {
+    let groups: BTreeSet<usize> = jobs.iter().map(|&j| run.jobs[j].group).collect();
+    groups
+        .into_iter()
+        .filter(|&group| {
+            let name = &run.groups[group].name;
+            let mine = jobs
+                .iter()
+                .map(|&j| &run.jobs[j])
+                .filter(|j| j.group == group);
+            let all: u64 = mine.filter_map(|j| j.bytes).sum();
+            all > 0 && bytes(seen, name) >= bytes(before, name) + all
+        })
+        .map(|group| run.groups[group].name.as_str())
+        .collect()
 }

@@ -2,10 +2,12 @@
 
 mod counters;
 mod disk;
+mod files;
 mod groups;
 mod load;
 mod tracer;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ use crate::plan::{
 };
 
 use disk::Disk;
+use files::Files;
 use groups::Groups;
 use load::Load;
 use tracer::Tracer;
@@ -114,12 +117,7 @@ pub fn run_plan() -> Result<bool> {
 }
 
 /// What the end of a run yields: last snapshot, lost events, the scheduler's counters, its health.
-type End = (
-    Snapshot,
-    u64,
-    std::collections::BTreeMap<String, u64>,
-    Option<String>,
-);
+type End = (Snapshot, u64, BTreeMap<String, u64>, Option<String>);
 
 /// What there is of a run so far; [`Trial::finish`] takes it away, whatever came before.
 #[derive(Default)]
@@ -128,6 +126,7 @@ struct Trial {
     groups: Option<Groups>,
     tracer: Option<Tracer>,
     load: Option<Load>,
+    files: Files,
 }
 
 fn folder(index: usize) -> PathBuf {
@@ -138,9 +137,11 @@ impl Trial {
     fn measure(&mut self, index: usize, run: &Run) -> Result<()> {
         let out = folder(index);
         fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
-        self.disk = Some(Disk::make(&run.disk)?);
+        self.disk = Some(Disk::make(run)?);
+        self.files.set_up(run)?;
+        self.files.lay_out(run)?;
         let disk = self.disk.as_ref().context("no disk")?;
-        disk.schedule_by(run)?;
+        let settings = disk.schedule_by(run)?;
         self.groups = Some(Groups::make(run, disk)?);
         if run.trace {
             self.tracer = Some(Tracer::start(disk)?);
@@ -150,6 +151,7 @@ impl Trial {
             run: index,
             nr_requests: disk.nr_requests()?,
             mono_ns: now_ns()?,
+            settings,
         })?;
         for (number, phase) in run.phases.iter().enumerate() {
             self.phase(index, run, number, phase)
@@ -159,11 +161,13 @@ impl Trial {
     }
 
     fn phase(&mut self, index: usize, run: &Run, number: usize, phase: &Phase) -> Result<()> {
-        let (Some(groups), Some(load)) = (&self.groups, &mut self.load) else {
+        let (Some(groups), Some(load), Some(disk)) = (&self.groups, &mut self.load, &self.disk)
+        else {
             bail!("the run was not set up");
         };
+        let look = || groups.snapshot(disk.true_ns().as_deref());
         load.stop_all_but(&phase.jobs)?;
-        let before = groups.snapshot()?;
+        let before = look()?;
         load.start(&phase.jobs, groups)?;
         load.await_start(&phase.jobs, groups, &before, START_LIMIT)?;
 
@@ -174,34 +178,48 @@ impl Trial {
                 snapshot,
             })
         };
-        wait(now_ns()? + phase.settle_ns, || tick(groups.snapshot()?))?;
+        wait(now_ns()? + phase.settle_ns, || tick(look()?))?;
         load.check_alive(&phase.jobs)?;
-        let begin = groups.snapshot()?;
+        let begin = look()?;
         let until = begin.mono_ns + phase.duration_ns;
         send(&Event::Begin {
             run: index,
             phase: number,
             snapshot: begin.clone(),
         })?;
+        let mut finished_ns = BTreeMap::new();
         let end = match phase.stop {
             Stop::Time => {
-                wait(until, || tick(groups.snapshot()?))?;
-                let end = groups.snapshot()?;
+                wait(until, || tick(look()?))?;
+                let end = look()?;
                 load.check_alive(&phase.jobs)?;
                 end
             }
-            Stop::FirstJobDone => {
+            Stop::FirstJobDone | Stop::AllJobsDone => {
                 // The whole size was to be moved since the job began, not since the window did.
                 let mut next = begin.mono_ns + TICK_NS;
                 loop {
-                    let seen = groups.snapshot()?;
-                    if load::any_done(run, &phase.jobs, &before, &seen) {
-                        break seen;
+                    let seen = groups.snapshot(None)?;
+                    for name in load::done(run, &phase.jobs, &before, &seen) {
+                        let at = seen.mono_ns - begin.mono_ns;
+                        finished_ns.entry(name.to_owned()).or_insert(at);
                     }
-                    ensure!(seen.mono_ns < until, "no job was done within the duration");
+                    let busy: BTreeSet<usize> =
+                        phase.jobs.iter().map(|&j| run.jobs[j].group).collect();
+                    let over = match phase.stop {
+                        Stop::AllJobsDone => finished_ns.len() == busy.len(),
+                        _ => !finished_ns.is_empty(),
+                    };
+                    if over {
+                        break look()?;
+                    }
+                    ensure!(
+                        seen.mono_ns < until,
+                        "the jobs were not done within the duration"
+                    );
                     if seen.mono_ns >= next {
                         next += TICK_NS;
-                        tick(seen)?;
+                        tick(look()?)?;
                     }
                     std::thread::sleep(Duration::from_millis(2));
                 }
@@ -211,6 +229,7 @@ impl Trial {
             run: index,
             phase: number,
             snapshot: end,
+            finished_ns,
         })
     }
 
@@ -222,7 +241,7 @@ impl Trial {
         }
         if let Some(groups) = &self.groups {
             groups.empty()?;
-            last = groups.snapshot()?;
+            last = groups.snapshot(self.disk.as_ref().and_then(Disk::true_ns).as_deref())?;
         }
         if let Some(tracer) = self.tracer.take() {
             let path = folder(index).join(TRACE_FILE);
@@ -230,17 +249,18 @@ impl Trial {
         }
         let mut counters = Default::default();
         let mut health = None;
+        self.files.remove()?;
         if let Some(disk) = &self.disk {
             if run.controller == crate::plan::Controller::Disktime {
                 counters = disk.counters();
                 health = disk.health();
             }
-            disk.unschedule()?;
+            disk.unschedule(run)?;
         }
         if let Some(groups) = self.groups.take() {
             groups.remove()?;
         }
-        if let Some(disk) = &self.disk {
+        if let Some(disk) = &mut self.disk {
             disk.remove()?;
         }
         self.disk = None;

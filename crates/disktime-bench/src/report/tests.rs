@@ -159,6 +159,7 @@ impl Bed {
                 run,
                 nr_requests: 256,
                 mono_ns: 0,
+                settings: BTreeMap::new(),
             });
             events.push(Event::Begin {
                 run,
@@ -169,6 +170,7 @@ impl Bed {
                 run,
                 phase: 0,
                 snapshot: end.clone(),
+                finished_ns: BTreeMap::new(),
             });
             events.push(Event::Done {
                 run,
@@ -190,7 +192,7 @@ impl Bed {
     fn outcomes(&self) -> Vec<Outcome> {
         let scenarios = std::slice::from_ref(&self.scenario);
         let evidence = Evidence {
-            on: "vm",
+            on: On::Vm,
             dir: Some(self.dir.path()),
             host_idle: &BTreeMap::from([((0, 0), 0.25)]),
             latencies: None,
