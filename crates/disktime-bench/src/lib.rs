@@ -18,6 +18,8 @@ pub mod guest;
 #[cfg(feature = "host")]
 pub mod analyse;
 #[cfg(feature = "host")]
+pub mod cost;
+#[cfg(feature = "host")]
 pub mod fio;
 #[cfg(feature = "host")]
 pub mod live;

@@ -450,6 +450,7 @@ pub struct Variant {
     silent: Vec<Spanned<String>>,
     controllers: Option<Vec<Controller>>,
     duration: Option<Nanos>,
+    settle: Option<Nanos>,
     stop: Option<Stop>,
 }
 

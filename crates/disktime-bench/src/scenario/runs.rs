@@ -339,6 +339,7 @@ impl Scenario {
     ) -> Vec<Phase> {
         let scaled = |t: super::Nanos| (t.0 as f64 * options.scale).round() as u64;
         let duration = variant.and_then(|v| v.duration).unwrap_or(self.duration);
+        let settle = variant.and_then(|v| v.settle).unwrap_or(self.settle);
         let stop = variant.and_then(|v| v.stop).unwrap_or(self.stop);
         let silent = names(variant.iter().flat_map(|v| &v.silent));
         let phase = |spec: Option<&PhaseSpec>| {
@@ -350,7 +351,7 @@ impl Scenario {
             Phase {
                 name: spec.map_or(String::new(), |p| p.name.get_ref().clone()),
                 jobs: (0..jobs.len()).filter(|&j| runs(&jobs[j])).collect(),
-                settle_ns: spec.and_then(|p| p.settle).unwrap_or(self.settle).0,
+                settle_ns: spec.and_then(|p| p.settle).unwrap_or(settle).0,
                 duration_ns: match stop {
                     Stop::Time => scaled(spec.and_then(|p| p.duration).unwrap_or(duration)),
                     // A limit: the work does not become less.
