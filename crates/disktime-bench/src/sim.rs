@@ -143,6 +143,7 @@ fn processes(job: &Job, stop: Stop) -> Result<Vec<sim::Proc>> {
                 limit: (stop == Stop::FirstJobDone).then_some(size),
                 class,
                 weight: level_weight(number(job, "prio", 4)?)?,
+                ..sim::Proc::default()
             })
         })
         .collect()
@@ -222,6 +223,7 @@ fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
                 parent,
                 weight: Weight::new(group.weight)?,
                 class: class_of(group.class),
+                ..sim::Group::default()
             })
         })
         .collect::<Result<_>>()?;
@@ -231,6 +233,7 @@ fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
         nr_requests: run.nr_requests,
         groups,
         procs,
+        dirty: sim::Dirty::default(),
         wake_ns: WAKE_NS,
         seed,
         checked: false,
