@@ -142,6 +142,7 @@ fn processes(job: &Job, stop: Stop) -> Result<Vec<sim::Proc>> {
                 limit: (stop != Stop::Time).then_some(size),
                 class,
                 weight: level_weight(number(job, "prio", 4)?)?,
+                ..sim::Proc::default()
             })
         })
         .collect()
@@ -213,6 +214,7 @@ fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
                 parent,
                 weight: Weight::new(group.weight)?,
                 class: class_of(group.class),
+                ..sim::Group::default()
             })
         })
         .collect::<Result<_>>()?;
@@ -222,6 +224,7 @@ fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
         nr_requests: run.nr_requests,
         groups,
         procs,
+        dirty: sim::Dirty::default(),
         wake_ns: WAKE_NS,
         seed,
         checked: false,

@@ -7,9 +7,9 @@
 
 use std::time::Instant;
 
-use disktime_core::{Class, Weight};
+use disktime_core::Weight;
 use disktime_model::servers::{Inside, Params, Servers, Service};
-use disktime_sim::{Controller, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
+use disktime_sim::{Controller, Dirty, Group, Pattern, Proc, Setup, Silent, Sim};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let checked = std::env::args().any(|arg| arg == "checked");
@@ -32,27 +32,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .iter()
             .map(|&weight| {
                 Ok(Group {
-                    parent: None,
                     weight: Weight::new(weight)?,
-                    class: Class::Be,
+                    ..Group::default()
                 })
             })
             .collect::<Result<_, disktime_core::Error>>()?,
         procs: (0..weights.len())
             .map(|group| Proc {
-                group,
                 pattern: Pattern::Random,
-                mix: Mix::Read,
-                sectors: 8,
                 depth: 32,
-                think_ns: 0,
-                from: 0,
-                to: sectors,
-                limit: None,
-                class: Class::Be,
-                weight: Weight::default(),
+                ..Proc::new(group, 0, sectors)
             })
             .collect(),
+        dirty: Dirty::default(),
         wake_ns: 5_000,
         seed: 1,
         checked,

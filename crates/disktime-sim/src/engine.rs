@@ -8,11 +8,13 @@ use disktime_core::{
     Tunables, WaiterId, Weight,
 };
 use disktime_model::{Disk, Event};
-use rand::{Rng, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use thiserror::Error;
 
-use crate::load::{Group, Mix, Pattern, Proc};
+use crate::cache::Cache;
+use crate::load::{Group, Mix};
+use crate::process::{Kind, Next, Process, Wish};
+use crate::setup::{Controller, Invalid, Setup, check};
 
 /// As the elevator has it: with so many tags, all but the last quarter go without formalities.
 const PLENTY: u32 = 64;
@@ -21,80 +23,21 @@ const DEPTH_CAP: u32 = 128;
 /// As the block layer has it: twice what the device takes, of which it counts so many.
 const DEFAULT_TAGS: u32 = 128;
 
-/// Who decides which request the disk gets.
-#[derive(Clone, Copy, Debug)]
-pub enum Controller {
-    /// The core; `None` leaves a tunable at its default.
-    Disktime {
-        slice: Option<Nanos>,
-        idle: Option<Nanos>,
-        depth: Option<u32>,
-        order: Option<Order>,
-        strict: bool,
-    },
-    /// Nobody: requests go to the disk in order of arrival.
-    Fifo,
-}
-
-impl Controller {
-    /// The core with all defaults.
-    pub const DISKTIME: Controller = Controller::Disktime {
-        slice: None,
-        idle: None,
-        depth: None,
-        order: None,
-        strict: false,
-    };
-}
-
-/// What is simulated.
-pub struct Setup {
-    pub disk: Box<dyn Disk>,
-    pub controller: Controller,
-    /// Size of the scheduler's tag set; `None`: the block layer's default.
-    pub nr_requests: Option<u32>,
-    /// Parents before children.
-    pub groups: Vec<Group>,
-    pub procs: Vec<Proc>,
-    /// From a completion until its process runs and can issue again: what a wake-up takes. At 0 a
-    /// process that waits for each of its requests would never be found without one.
-    pub wake_ns: u64,
-    /// For where requests go and which are reads. The disk has a seed of its own.
-    pub seed: u64,
-    /// Verify the core's invariants after each event: slow.
-    pub checked: bool,
-}
-
-/// Why a setup cannot be simulated.
-#[derive(Debug, Error)]
-pub enum Invalid {
-    #[error("process {0} belongs to a group that there is not")]
-    NoGroup(usize),
-    #[error("group {0} stands before the group that it belongs to")]
-    Parent(usize),
-    #[error("the region of process {0} is too small for its requests, or reaches past the disk")]
-    Region(usize),
-    #[error("process {0} keeps no request outstanding")]
-    Depth(usize),
-    #[error("a tag set has at least one request and at most 2048")]
-    Tags,
-    #[error(transparent)]
-    Core(#[from] disktime_core::Error),
-}
-
 /// A request, as an observer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// Index of the process.
+    /// Index of the process: for what is written back, the one whose file it is.
     pub proc: usize,
     pub dir: Dir,
+    /// It is the process's own request. Else a flusher made it, and no process waits for it.
+    pub sync: bool,
     pub sector: u64,
     pub sectors: u32,
-    /// When the process asked for it: before it had a tag.
+    /// When it was asked for: before it had a tag.
     pub asked: u64,
 }
 
-/// Sees what a tracer of the block layer would.
+/// Sees what a tracer of the block layer would, but for flushes.
 pub trait Observer {
     fn issued(&mut self, op: &Op, at: u64);
     fn completed(&mut self, op: &Op, at: u64);
@@ -114,31 +57,37 @@ pub struct Tally {
     /// Completed, reads before writes.
     pub ios: [u64; 2],
     pub sectors: [u64; 2],
+    /// Times that a process of it had the disk's cache flushed.
+    pub flushes: u64,
     /// Device time that its requests took by the model's account, which no scheduler sees.
     pub true_ns: u64,
 }
 
-struct Running {
-    spec: Proc,
-    queue: Option<QueueId>,
-    on: bool,
-    outstanding: u32,
-    /// Requests that it will issue when it has woken up and thought.
-    thinking: u32,
-    /// It sleeps for a tag, since then.
-    asleep: Option<u64>,
-    next_sector: u64,
-    sectors_left: u64,
+/// Who makes requests: first the processes, then the flushers.
+struct Issuer {
+    queue: QueueId,
+    /// Index of its group; that after the last is the root.
+    group: usize,
+    /// It sleeps for a tag, to have this.
+    asleep: Option<Ask>,
+}
+
+/// A request, and what it is for.
+#[derive(Clone, Copy)]
+struct Ask {
+    op: Op,
+    kind: Kind,
+    issuer: u32,
 }
 
 #[derive(Clone, Copy)]
 struct InFlight {
-    op: Op,
+    ask: Ask,
     item: Option<ItemId>,
 }
 
 enum Gate {
-    /// Waiters of the core, by their index the process.
+    /// Waiters of the core, by their index the issuer.
     Core(Vec<usize>),
     Fifo(VecDeque<usize>),
 }
@@ -149,13 +98,18 @@ pub struct Sim<O: Observer = Silent> {
     disk: Box<dyn Disk>,
     core: Device,
     scheduled: bool,
-    procs: Vec<Running>,
+    procs: Vec<Process>,
+    issuers: Vec<Issuer>,
+    cache: Cache,
+    /// By group: the part of the page cache that it writes to.
+    domains: Vec<Option<usize>>,
     groups: Vec<GroupId>,
+    /// By group, and the root.
     tallies: Vec<Tally>,
     rng: ChaCha8Rng,
-    /// Processes that wake up or stop thinking, by when.
-    timers: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Processes that may issue now.
+    /// Issuers that may have something to do, by when; whether a process has then thought.
+    timers: BinaryHeap<Reverse<(u64, u32, bool)>>,
+    /// Issuers that may have something to do now.
     ready: VecDeque<usize>,
     gate: Gate,
     wake_ns: u64,
@@ -163,22 +117,26 @@ pub struct Sim<O: Observer = Silent> {
     tags_used: u32,
     waiting: u32,
     /// By the core's item index.
-    items: Vec<Op>,
-    /// By disk slot; the rest of a request's id is its process and a serial number.
+    items: Vec<Ask>,
+    /// By disk slot; the rest of a request's id is its issuer and a serial number.
     slots: Vec<Option<InFlight>>,
     free: Vec<u16>,
     /// Without a scheduler: waiting for a slot.
-    fifo: VecDeque<Op>,
+    fifo: VecDeque<Ask>,
+    /// Processes whose flush the disk does, and those who have asked since. As in the kernel
+    /// (block/blk-flush.c) there is one at a time, and the next is for all who have asked.
+    flushing: Vec<usize>,
+    to_flush: Vec<usize>,
     serial: u64,
     events: Vec<Event>,
     pub observer: O,
 }
 
-fn id_of(serial: u64, proc: usize, slot: u16) -> u64 {
-    serial << 32 | (proc as u64) << 16 | u64::from(slot)
+fn id_of(serial: u64, issuer: u32, slot: u16) -> u64 {
+    serial << 32 | u64::from(issuer) << 16 | u64::from(slot)
 }
 
-fn proc_of(id: u64) -> usize {
+fn issuer_of(id: u64) -> usize {
     (id >> 16 & 0xffff) as usize
 }
 
@@ -186,28 +144,14 @@ fn slot_of(id: u64) -> usize {
     (id & 0xffff) as usize
 }
 
-fn check(setup: &Setup) -> Result<(), Invalid> {
-    for (index, group) in setup.groups.iter().enumerate() {
-        if group.parent.is_some_and(|parent| parent >= index) {
-            return Err(Invalid::Parent(index));
+/// Whose limits hold for a group: its own or the nearest above; `None`: the machine's.
+fn limited(groups: &[Group], mut group: usize) -> Option<usize> {
+    loop {
+        if groups[group].dirty.is_some() {
+            return Some(group);
         }
+        group = groups[group].parent?;
     }
-    for (index, proc) in setup.procs.iter().enumerate() {
-        if proc.group >= setup.groups.len() || index > usize::from(u16::MAX) {
-            return Err(Invalid::NoGroup(index));
-        }
-        let room = proc.to.saturating_sub(proc.from);
-        if proc.sectors == 0 || room < u64::from(proc.sectors) || proc.to > setup.disk.sectors() {
-            return Err(Invalid::Region(index));
-        }
-        if proc.depth == 0 {
-            return Err(Invalid::Depth(index));
-        }
-    }
-    if setup.nr_requests.is_some_and(|nr| nr == 0 || nr > 2048) {
-        return Err(Invalid::Tags);
-    }
-    Ok(())
 }
 
 impl<O: Observer> Sim<O> {
@@ -244,35 +188,14 @@ impl<O: Observer> Sim<O> {
         }
         let mut groups = Vec::with_capacity(setup.groups.len());
         for group in &setup.groups {
-            let parent = group.parent.map_or(core.root(), |parent| groups[parent]);
+            let parent = group.parent.map_or(core.root(), |above| groups[above]);
             groups.push(core.add_group(parent, group.weight, group.class)?);
         }
-        let by_process = core.tunables().order == Order::Cfq;
-        let mut shared: Vec<Option<QueueId>> = vec![None; groups.len()];
-        let mut procs = Vec::with_capacity(setup.procs.len());
-        for spec in setup.procs {
-            let group = groups[spec.group];
-            let queue = match shared[spec.group] {
-                Some(queue) if !by_process => queue,
-                _ if by_process => core.add_queue(group, true, spec.weight, spec.class, zero)?,
-                _ => core.add_queue(group, true, Weight::default(), Class::Be, zero)?,
-            };
-            shared[spec.group] = Some(queue);
-            procs.push(Running {
-                spec,
-                queue: Some(queue),
-                on: false,
-                outstanding: 0,
-                thinking: 0,
-                asleep: None,
-                next_sector: spec.from,
-                sectors_left: spec.limit.unwrap_or(u64::MAX),
-            });
-        }
+        let (procs, issuers, cache, domains) = populate(&setup, &mut core, &groups)?;
         let slot_count = u16::try_from(slots).map_err(|_| Invalid::Tags)?;
         Ok(Sim {
             now: 0,
-            tallies: vec![Tally::default(); groups.len()],
+            tallies: vec![Tally::default(); groups.len() + 1],
             gate: if scheduled {
                 Gate::Core(Vec::new())
             } else {
@@ -282,6 +205,9 @@ impl<O: Observer> Sim<O> {
             core,
             scheduled,
             procs,
+            issuers,
+            cache,
+            domains,
             groups,
             rng: ChaCha8Rng::seed_from_u64(setup.seed),
             timers: BinaryHeap::new(),
@@ -291,6 +217,8 @@ impl<O: Observer> Sim<O> {
             tags_used: 0,
             waiting: 0,
             items: Vec::new(),
+            flushing: Vec::new(),
+            to_flush: Vec::new(),
             slots: vec![None; usize::from(slot_count)],
             free: (0..slot_count).rev().collect(),
             fifo: VecDeque::new(),
@@ -309,34 +237,62 @@ impl<O: Observer> Sim<O> {
         self.tags
     }
 
-    /// Lets a process issue.
+    /// Lets a process begin I/Os.
     pub fn start(&mut self, proc: usize) {
-        let running = &mut self.procs[proc];
-        if !running.on {
-            running.on = true;
-            self.ready.push_back(proc);
+        if let Some(at) = self.procs[proc].start(self.now) {
+            self.procs[proc].note(self.now);
+            self.at(at, proc, false);
             self.settle();
         }
     }
 
-    /// Lets it issue no more; what it has outstanding completes.
+    /// Lets it begin no more; what it has outstanding completes.
     pub fn stop(&mut self, proc: usize) {
-        self.procs[proc].on = false;
+        self.procs[proc].stop(&mut self.cache);
     }
 
-    /// Whether the process has issued all that it was to, and all of it has completed.
+    /// Whether the process has done all that it was to, and all of it has completed: its last
+    /// write() has returned, or the sync at its end.
     pub fn finished(&self, proc: usize) -> bool {
-        let running = &self.procs[proc];
-        running.outstanding == 0 && running.sectors_left < u64::from(running.spec.sectors)
+        self.procs[proc].finished()
     }
 
-    /// Requests that the process has asked for and not got back.
+    /// When it had.
+    pub fn finished_at(&self, proc: usize) -> Option<u64> {
+        self.procs[proc].finished_at()
+    }
+
+    /// Bytes that the process has read and written: what has completed of its direct I/O, what it
+    /// has copied to or from the page cache.
+    pub fn moved(&self, proc: usize) -> u64 {
+        self.procs[proc].moved()
+    }
+
+    /// What the process has begun and not got back: requests, calls, a sync, what is read ahead for
+    /// it. Not what it has left dirty in the page cache.
     pub fn outstanding(&self, proc: usize) -> u32 {
-        self.procs[proc].outstanding
+        self.procs[proc].outstanding()
     }
 
+    /// Bytes dirty or being written back in the page cache that the group writes to: its own, that
+    /// of a group above, or the machine's.
+    pub fn dirty(&self, group: usize) -> u64 {
+        self.domains[group].map_or(0, |domain| self.cache.held(domain))
+    }
+
+    /// What a group had. Requests that a flusher makes are its group's.
     pub fn tally(&self, group: usize) -> Tally {
         self.tallies[group]
+    }
+
+    /// What the root itself had: what is written back for groups without limits.
+    pub fn root_tally(&self) -> Tally {
+        self.tallies[self.groups.len()]
+    }
+
+    /// The core's own account of the root's own requests.
+    pub fn root_stats(&self) -> Result<Stats, Invalid> {
+        Ok(self.core.stats(self.core.root())?)
     }
 
     /// The core's own account of a group.
@@ -375,7 +331,7 @@ impl<O: Observer> Sim<O> {
     }
 
     fn next_at(&self) -> Option<u64> {
-        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        let timer = self.timers.peek().map(|Reverse((at, _, _))| *at);
         let wake = self.core.wake_at().map(|at| at.0.max(self.now));
         [self.disk.next_at(), timer, wake]
             .into_iter()
@@ -390,7 +346,7 @@ impl<O: Observer> Sim<O> {
         for event in events.drain(..) {
             match event {
                 Event::Took { id, time, .. } => {
-                    let group = self.procs[proc_of(id)].spec.group;
+                    let group = self.issuers[issuer_of(id)].group;
                     self.tallies[group].true_ns += time;
                 }
                 Event::Done { id, .. } => self.complete(id)?,
@@ -400,25 +356,46 @@ impl<O: Observer> Sim<O> {
         if self.core.wake_at().is_some_and(|at| at.0 <= now) {
             self.core.tick(Nanos(now));
         }
-        while let Some(&Reverse((at, proc))) = self.timers.peek() {
+        while let Some(&Reverse((at, issuer, thought))) = self.timers.peek() {
             if at > now {
                 break;
             }
             self.timers.pop();
-            self.procs[proc].thinking -= 1;
-            self.ready.push_back(proc);
+            if thought {
+                self.procs[issuer as usize].woke();
+            } else if let Some(flusher) = self.flusher(issuer as usize) {
+                if let Some(at) = self.cache.look(flusher, now) {
+                    self.at(at, issuer as usize, false);
+                }
+            }
+            self.ready.push_back(issuer as usize);
         }
         self.try_settle()
+    }
+
+    /// The issuer's turn comes then; `thought`: when a process has thought.
+    fn at(&mut self, at: u64, issuer: usize, thought: bool) {
+        if at > self.now {
+            self.timers.push(Reverse((at, issuer as u32, thought)));
+        } else {
+            self.ready.push_back(issuer);
+        }
+    }
+
+    /// Index of the flusher, if that is one.
+    fn flusher(&self, issuer: usize) -> Option<usize> {
+        issuer.checked_sub(self.procs.len())
     }
 
     /// Whoever may issue does, and the device gets what it is to have.
     fn try_settle(&mut self) -> Result<(), Invalid> {
         loop {
+            self.flush();
             self.grant()?;
-            let Some(proc) = self.ready.pop_front() else {
+            let Some(issuer) = self.ready.pop_front() else {
                 break;
             };
-            self.issue(proc)?;
+            self.issue(issuer)?;
         }
         self.dispatch()
     }
@@ -428,28 +405,100 @@ impl<O: Observer> Sim<O> {
         self.try_settle().expect("the core knows its own queues");
     }
 
-    /// The process asks for all that it may have outstanding, until it has to sleep for a tag.
-    fn issue(&mut self, proc: usize) -> Result<(), Invalid> {
-        loop {
-            let running = &self.procs[proc];
-            if !running.on
-                || running.asleep.is_some()
-                || running.outstanding + running.thinking >= running.spec.depth
-                || running.sectors_left < u64::from(running.spec.sectors)
-            {
-                return Ok(());
-            }
+    /// A process or a flusher asks for all that it wants, until it has to sleep for a tag.
+    fn issue(&mut self, issuer: usize) -> Result<(), Invalid> {
+        while self.issuers[issuer].asleep.is_none() {
+            let Some(ask) = self.next(issuer) else {
+                break;
+            };
             if self.tag_at_once() {
                 self.tags_used += 1;
-                self.make(proc, self.now, None)?;
+                self.make(ask, None)?;
             } else {
-                self.sleep(proc)?;
+                self.sleep(ask)?;
                 self.grant()?;
-                if self.procs[proc].asleep.is_some() {
-                    return Ok(());
+            }
+        }
+        self.wake_flushers();
+        Ok(())
+    }
+
+    /// What it wants next.
+    fn next(&mut self, issuer: usize) -> Option<Ask> {
+        let now = self.now;
+        if let Some(flusher) = self.flusher(issuer) {
+            let extent = self.cache.write_back(flusher, now)?;
+            let wish = Wish {
+                kind: Kind::Clean,
+                dir: Dir::Write,
+                sector: extent.sector,
+                sectors: extent.sectors,
+            };
+            return Some(self.ask(issuer, extent.proc, wish));
+        }
+        loop {
+            let process = &mut self.procs[issuer];
+            match process.next(now, &mut self.rng, &mut self.cache) {
+                Next::Nothing => return None,
+                Next::Again => {}
+                Next::Request(wish) => return Some(self.ask(issuer, issuer, wish)),
+                Next::Flush => {
+                    self.to_flush.push(issuer);
+                    self.flush();
+                    return None;
+                }
+                Next::At(at) | Next::Think(at) if at <= now => {}
+                Next::At(at) => {
+                    self.at(at, issuer, false);
+                    return None;
+                }
+                Next::Think(at) => {
+                    self.at(at, issuer, true);
+                    return None;
                 }
             }
         }
+    }
+
+    fn ask(&self, issuer: usize, proc: usize, wish: Wish) -> Ask {
+        Ask {
+            op: Op {
+                proc,
+                dir: wish.dir,
+                sync: self.flusher(issuer).is_none(),
+                sector: wish.sector,
+                sectors: wish.sectors,
+                asked: self.now,
+            },
+            kind: wish.kind,
+            issuer: issuer as u32,
+        }
+    }
+
+    /// The page cache has found work for flushers.
+    fn wake_flushers(&mut self) {
+        while let Some(flusher) = self.cache.woken.pop() {
+            self.ready.push_back(self.procs.len() + flusher);
+        }
+        while let Some((at, flusher)) = self.cache.looks.pop() {
+            self.at(at, self.procs.len() + flusher, false);
+        }
+    }
+
+    /// The disk gets a flush, if it is to have one and none is under way.
+    fn flush(&mut self) {
+        if !self.flushing.is_empty() || self.to_flush.is_empty() || self.free.is_empty() {
+            return;
+        }
+        std::mem::swap(&mut self.flushing, &mut self.to_flush);
+        let wish = Wish {
+            kind: Kind::Flush,
+            dir: Dir::Write,
+            sector: 0,
+            sectors: 0,
+        };
+        let first = self.flushing[0];
+        self.hand_over(self.ask(first, first, wish), None);
     }
 
     fn tag_at_once(&self) -> bool {
@@ -463,20 +512,20 @@ impl<O: Observer> Sim<O> {
         }
     }
 
-    fn sleep(&mut self, proc: usize) -> Result<(), Invalid> {
-        self.procs[proc].asleep = Some(self.now);
+    fn sleep(&mut self, ask: Ask) -> Result<(), Invalid> {
+        let issuer = ask.issuer as usize;
+        self.issuers[issuer].asleep = Some(ask);
         self.waiting += 1;
         match &mut self.gate {
-            Gate::Fifo(line) => line.push_back(proc),
+            Gate::Fifo(line) => line.push_back(issuer),
             Gate::Core(waiters) => {
-                if let Some(queue) = self.procs[proc].queue {
-                    let waiter = self.core.gate_wait(queue, Nanos(self.now))?;
-                    let index = waiter.index();
-                    if waiters.len() <= index {
-                        waiters.resize(index + 1, 0);
-                    }
-                    waiters[index] = proc;
+                let queue = self.issuers[issuer].queue;
+                let waiter = self.core.gate_wait(queue, Nanos(self.now))?;
+                let index = waiter.index();
+                if waiters.len() <= index {
+                    waiters.resize(index + 1, 0);
                 }
+                waiters[index] = issuer;
             }
         }
         Ok(())
@@ -485,9 +534,9 @@ impl<O: Observer> Sim<O> {
     /// Hands out tags that are free.
     fn grant(&mut self) -> Result<(), Invalid> {
         while self.waiting > 0 && self.tags_used < self.tags {
-            let (proc, waiter): (usize, Option<WaiterId>) = match &mut self.gate {
+            let (issuer, waiter): (usize, Option<WaiterId>) = match &mut self.gate {
                 Gate::Fifo(line) => match line.pop_front() {
-                    Some(proc) => (proc, None),
+                    Some(issuer) => (issuer, None),
                     None => return Ok(()),
                 },
                 Gate::Core(waiters) => match self.core.gate_grant(Nanos(self.now)) {
@@ -497,68 +546,40 @@ impl<O: Observer> Sim<O> {
             };
             self.waiting -= 1;
             self.tags_used += 1;
-            let asked = self.procs[proc].asleep.take().unwrap_or(self.now);
-            self.make(proc, asked, waiter)?;
-            self.ready.push_back(proc);
+            let ask = self.issuers[issuer].asleep.take();
+            self.make(ask.expect("who waits wants something"), waiter)?;
+            self.ready.push_back(issuer);
         }
         Ok(())
     }
 
     /// A request exists.
-    fn make(&mut self, proc: usize, asked: u64, waiter: Option<WaiterId>) -> Result<(), Invalid> {
-        let running = &mut self.procs[proc];
-        let spec = &running.spec;
-        let sectors = u64::from(spec.sectors);
-        let sector = match spec.pattern {
-            Pattern::Sequential => {
-                let at = running.next_sector;
-                let next = at + sectors;
-                running.next_sector = if next + sectors > spec.to {
-                    spec.from
-                } else {
-                    next
-                };
-                at
-            }
-            Pattern::Random => {
-                let places = (spec.to - spec.from) / sectors;
-                spec.from + self.rng.random_range(0..places) * sectors
-            }
-        };
-        let dir = match spec.mix {
-            Mix::Read => Dir::Read,
-            Mix::Write => Dir::Write,
-            Mix::Both if self.rng.random() => Dir::Write,
-            Mix::Both => Dir::Read,
-        };
-        running.outstanding += 1;
-        running.sectors_left -= sectors;
-        let op = Op {
-            proc,
-            dir,
-            sector,
-            sectors: spec.sectors,
-            asked,
-        };
-        let Some(queue) = running.queue.filter(|_| self.scheduled) else {
-            self.fifo.push_back(op);
+    fn make(&mut self, ask: Ask, waiter: Option<WaiterId>) -> Result<(), Invalid> {
+        if !self.scheduled {
+            self.fifo.push_back(ask);
             return Ok(());
-        };
+        }
+        let queue = self.issuers[ask.issuer as usize].queue;
         let request = Request {
-            dir,
-            sector,
-            sectors: op.sectors,
+            dir: ask.op.dir,
+            sector: ask.op.sector,
+            sectors: ask.op.sectors,
             ..Request::default()
         };
         let now = Nanos(self.now);
-        match self.core.pass(queue, request, now)? {
-            Some(item) => self.hand_over(op, Some(item)),
+        // The core does not know of flushes, which take a slot as well.
+        let passed = match self.free.is_empty() {
+            true => None,
+            false => self.core.pass(queue, request, now)?,
+        };
+        match passed {
+            Some(item) => self.hand_over(ask, Some(item)),
             None => {
                 let index = self.core.insert(queue, request, now)?.index();
                 if self.items.len() <= index {
-                    self.items.resize(index + 1, op);
+                    self.items.resize(index + 1, ask);
                 }
-                self.items[index] = op;
+                self.items[index] = ask;
             }
         }
         if let Some(waiter) = waiter {
@@ -569,7 +590,7 @@ impl<O: Observer> Sim<O> {
 
     fn dispatch(&mut self) -> Result<(), Invalid> {
         if self.scheduled {
-            while self.core.has_work() {
+            while !self.free.is_empty() && self.core.has_work() {
                 let Some(item) = self.core.dispatch(Nanos(self.now)) else {
                     break;
                 };
@@ -577,24 +598,28 @@ impl<O: Observer> Sim<O> {
             }
         } else {
             while !self.free.is_empty()
-                && let Some(op) = self.fifo.pop_front()
+                && let Some(ask) = self.fifo.pop_front()
             {
-                self.hand_over(op, None);
+                self.hand_over(ask, None);
             }
         }
         Ok(())
     }
 
-    fn hand_over(&mut self, op: Op, item: Option<ItemId>) {
-        let slot = self.free.pop().expect("the depth is at most the slots");
-        let id = id_of(self.serial, op.proc, slot);
+    fn hand_over(&mut self, ask: Ask, item: Option<ItemId>) {
+        let slot = self.free.pop().expect("there is a free slot");
+        let id = id_of(self.serial, ask.issuer, slot);
         self.serial += 1;
-        self.slots[usize::from(slot)] = Some(InFlight { op, item });
-        self.observer.issued(&op, self.now);
+        self.slots[usize::from(slot)] = Some(InFlight { ask, item });
+        let op = &ask.op;
+        if ask.kind != Kind::Flush {
+            self.observer.issued(op, self.now);
+        }
         let request = disktime_model::Request {
-            op: match op.dir {
-                Dir::Read => disktime_model::Op::Read,
-                Dir::Write => disktime_model::Op::Write,
+            op: match (ask.kind, op.dir) {
+                (Kind::Flush, _) => disktime_model::Op::Flush,
+                (_, Dir::Read) => disktime_model::Op::Read,
+                (_, Dir::Write) => disktime_model::Op::Write,
             },
             sector: op.sector,
             sectors: op.sectors,
@@ -605,25 +630,105 @@ impl<O: Observer> Sim<O> {
 
     fn complete(&mut self, id: u64) -> Result<(), Invalid> {
         let slot = slot_of(id);
-        let InFlight { op, item } = self.slots[slot].take().expect("it is in flight");
+        let InFlight { ask, item } = self.slots[slot].take().expect("it is in flight");
         self.free.push(slot as u16);
+        if ask.kind == Kind::Flush {
+            self.flushed();
+            return Ok(());
+        }
         if let Some(item) = item {
             self.core.complete(item, Nanos(self.now))?;
         }
-        self.observer.completed(&op, self.now);
+        let op = &ask.op;
+        self.observer.completed(op, self.now);
         self.tags_used -= 1;
-        let running = &mut self.procs[op.proc];
-        let tally = &mut self.tallies[running.spec.group];
+        let tally = &mut self.tallies[self.issuers[ask.issuer as usize].group];
         tally.ios[op.dir as usize] += 1;
         tally.sectors[op.dir as usize] += u64::from(op.sectors);
-        running.outstanding -= 1;
-        let pause = self.wake_ns + running.spec.think_ns;
-        if pause > 0 {
-            running.thinking += 1;
-            self.timers.push(Reverse((self.now + pause, op.proc)));
-        } else {
-            self.ready.push_back(op.proc);
+        let process = &mut self.procs[op.proc];
+        let woken_at = self.now + self.wake_ns;
+        match ask.kind {
+            Kind::Own => match process.own_done(op.sectors, self.now, self.wake_ns) {
+                Some(at) => self.timers.push(Reverse((at, op.proc as u32, true))),
+                None => self.ready.push_back(op.proc),
+            },
+            Kind::Ahead => {
+                if process.ahead_done(op.sector) {
+                    self.at(woken_at, op.proc, false);
+                }
+            }
+            Kind::Clean | Kind::Flush => {
+                if let Some(file) = process.file {
+                    self.cache.cleaned(file, op.sectors, self.now);
+                    if process.cleans() && self.cache.is_clean(file) {
+                        self.at(woken_at, op.proc, false);
+                    }
+                }
+            }
         }
         Ok(())
     }
+
+    /// A flush is complete.
+    fn flushed(&mut self) {
+        let mut done = std::mem::take(&mut self.flushing);
+        for proc in done.drain(..) {
+            self.procs[proc].flush_done(self.now);
+            self.tallies[self.issuers[proc].group].flushes += 1;
+            self.at(self.now + self.wake_ns, proc, false);
+        }
+        self.flushing = done;
+    }
+}
+
+type Populace = (Vec<Process>, Vec<Issuer>, Cache, Vec<Option<usize>>);
+
+/// Makes the processes and flushers, and the core's queues for them.
+fn populate(setup: &Setup, core: &mut Device, groups: &[GroupId]) -> Result<Populace, Invalid> {
+    let zero = Nanos(0);
+    let by_process = core.tunables().order == Order::Cfq;
+    let mut cache = Cache::new(setup.dirty);
+    let mut shared: Vec<Option<QueueId>> = vec![None; groups.len()];
+    // By group that has limits, and the machine's.
+    let mut domains: Vec<Option<usize>> = vec![None; groups.len() + 1];
+    let (mut procs, mut issuers, mut flushers) = (Vec::new(), Vec::new(), Vec::new());
+    let whose = |group| limited(&setup.groups, group).unwrap_or(groups.len());
+    for (index, spec) in setup.procs.iter().enumerate() {
+        let group = groups[spec.group];
+        let queue = match shared[spec.group] {
+            Some(queue) if !by_process => queue,
+            _ if by_process => core.add_queue(group, true, spec.weight, spec.class, zero)?,
+            _ => core.add_queue(group, true, Weight::default(), Class::Be, zero)?,
+        };
+        shared[spec.group] = Some(queue);
+        issuers.push(Issuer {
+            queue,
+            group: spec.group,
+            asleep: None,
+        });
+        let mut file = None;
+        if spec.buffered && spec.mix != Mix::Read {
+            let owner = whose(spec.group);
+            let domain = *domains[owner].get_or_insert_with(|| {
+                flushers.push(owner);
+                let limits = setup.groups.get(owner).and_then(|group| group.dirty);
+                cache.add_domain(limits.unwrap_or(setup.dirty))
+            });
+            file = Some(cache.add_file(domain, index));
+        }
+        procs.push(Process::new(*spec, file));
+    }
+    for owner in flushers {
+        let group = groups.get(owner).copied().unwrap_or(core.root());
+        let weight = Weight::default();
+        issuers.push(Issuer {
+            queue: core.add_queue(group, false, weight, Class::Writeback, zero)?,
+            group: owner,
+            asleep: None,
+        });
+    }
+    let domains = (0..groups.len())
+        .map(|group| domains[whose(group)])
+        .collect();
+    Ok((procs, issuers, cache, domains))
 }

@@ -10,8 +10,12 @@
 //! Same setup, same seed: same events, to the bit.
 #![forbid(unsafe_code)]
 
+mod cache;
 mod engine;
 mod load;
+mod process;
+mod setup;
 
-pub use engine::{Controller, Invalid, Observer, Op, Setup, Silent, Sim, Tally};
-pub use load::{Group, Mix, Pattern, Proc};
+pub use engine::{Observer, Op, Silent, Sim, Tally};
+pub use load::{Dirty, Group, Mix, Pattern, Proc};
+pub use setup::{Controller, Invalid, Setup};

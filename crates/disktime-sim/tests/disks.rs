@@ -1,10 +1,10 @@
 //! The core on disks that seek, cache and queue, judged by the time that requests truly take.
 #![allow(clippy::unwrap_used)]
 
-use disktime_core::{Class, Weight};
+use disktime_core::Weight;
 use disktime_model::Disk;
 use disktime_model::hdd::{Hdd, Params};
-use disktime_sim::{Controller, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
+use disktime_sim::{Controller, Dirty, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
 
 const SEC: u64 = 1_000_000_000;
 
@@ -21,26 +21,18 @@ fn uchida(params: Params, mixes: [Mix; 3], seed: u64) -> Setup {
         groups: [800, 400, 100]
             .iter()
             .map(|&weight| Group {
-                parent: None,
                 weight: Weight::new(weight).unwrap(),
-                class: Class::Be,
+                ..Group::default()
             })
             .collect(),
         procs: (0..75)
             .map(|n| Proc {
-                group: n / 25,
                 pattern: Pattern::Random,
                 mix: mixes[n / 25],
-                sectors: 8,
-                depth: 1,
-                think_ns: 0,
-                from: 0,
-                to: sectors,
-                limit: None,
-                class: Class::Be,
-                weight: Weight::default(),
+                ..Proc::new(n / 25, 0, sectors)
             })
             .collect(),
+        dirty: Dirty::default(),
         wake_ns: 5_000,
         seed,
         checked: false,

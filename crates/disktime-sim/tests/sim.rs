@@ -1,10 +1,10 @@
 //! The simulator on disks of equal servers, where everything can be known.
 #![allow(clippy::unwrap_used)]
 
-use disktime_core::{Class, Dir, Nanos, Weight};
+use disktime_core::{Dir, Nanos, Weight};
 use disktime_model::servers::{Inside, Params, Servers, Service};
 use disktime_sim::{
-    Controller, Group, Invalid, Mix, Observer, Op, Pattern, Proc, Setup, Silent, Sim,
+    Controller, Dirty, Group, Invalid, Mix, Observer, Op, Pattern, Proc, Setup, Silent, Sim,
 };
 
 const MS: u64 = 1_000_000;
@@ -26,25 +26,18 @@ fn servers(servers: u32, slots: u32, service_ns: u64) -> Box<Servers> {
 
 fn group(weight: u32) -> Group {
     Group {
-        parent: None,
         weight: Weight::new(weight).unwrap(),
-        class: Class::Be,
+        ..Group::default()
     }
 }
 
 fn reader(group: usize, depth: u32) -> Proc {
     Proc {
-        group,
         pattern: Pattern::Random,
         mix: Mix::Both,
         sectors: 8,
         depth,
-        think_ns: 0,
-        from: 0,
-        to: GIB,
-        limit: None,
-        class: Class::Be,
-        weight: Weight::default(),
+        ..Proc::new(group, 0, GIB)
     }
 }
 
@@ -56,6 +49,7 @@ fn setup(disk: Box<Servers>, weights: &[u32], depth: u32) -> Setup {
         nr_requests: None,
         groups: weights.iter().map(|&weight| group(weight)).collect(),
         procs: (0..weights.len()).map(|g| reader(g, depth)).collect(),
+        dirty: Dirty::default(),
         wake_ns: 0,
         seed: 1,
         checked: true,
