@@ -8,7 +8,7 @@ use std::fmt;
 
 use anyhow::{Result, ensure};
 use disktime_model::Spec;
-use disktime_sim::{Controller, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
+use disktime_sim::{Controller, Dirty, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
 
 use crate::plan::{self, Plan};
 
@@ -65,6 +65,7 @@ fn rate(spec: &Spec, pattern: Pattern, mix: Mix, sectors: u32, depth: u32) -> Re
             ..Proc::default()
         }],
         wake_ns: 0,
+        dirty: Dirty::default(),
         seed: spec.seed,
         checked: false,
     };
@@ -137,7 +138,12 @@ mod tests {
             rotational: false,
         });
         let fitted = fit(&spec).unwrap();
-        for iops in [fitted.rseqiops, fitted.rrandiops, fitted.wseqiops, fitted.wrandiops] {
+        for iops in [
+            fitted.rseqiops,
+            fitted.rrandiops,
+            fitted.wseqiops,
+            fitted.wrandiops,
+        ] {
             assert!((1980..=2020).contains(&iops), "{fitted}");
         }
         assert!((1980..=2020).contains(&(fitted.rbps >> 20)), "{fitted}");

@@ -11,7 +11,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use disktime_core::{Class, Dir, Nanos, Order, Weight};
-use disktime_sim::{self as sim, Controller as Policy, Mix, Observer, Op, Pattern, Setup, Sim};
+use disktime_sim::{
+    self as sim, Controller as Policy, Dirty, Mix, Observer, Op, Pattern, Setup, Sim,
+};
 
 use crate::fio::Latencies;
 use crate::plan::{Controller, Event, Job, Plan, Run, Snapshot, Stop, TRACE_FILE};
@@ -104,6 +106,16 @@ fn level_weight(level: u64) -> Result<Weight> {
     Ok(Weight::new(weight.context("an ioprio level is 0 to 7")?)?)
 }
 
+/// How long its processes wait before they begin.
+fn delay(job: &Job) -> Result<u64> {
+    let Some(text) = arg(job, "startdelay") else {
+        return Ok(0);
+    };
+    let micros = text.strip_suffix("us").and_then(|t| t.parse::<u64>().ok());
+    let micros = micros.with_context(|| format!("job {}: startdelay is {text:?}", job.name))?;
+    Ok(micros * 1000)
+}
+
 /// The processes of a job.
 fn processes(job: &Job, stop: Stop) -> Result<Vec<sim::Proc>> {
     let (pattern, mix) = match arg(job, "rw").unwrap_or("read") {
@@ -130,19 +142,26 @@ fn processes(job: &Job, stop: Stop) -> Result<Vec<sim::Proc>> {
     (0..nr)
         .map(|n| {
             let from = job.from_sector + n * job.stride_sectors;
+            let each = |name: &str| {
+                let value = number(job, name, 0)?;
+                Ok::<_, anyhow::Error>((value > 0).then(|| u32::try_from(value)).transpose()?)
+            };
             Ok(sim::Proc {
-                group: job.group,
                 pattern,
                 mix,
                 sectors: u32::try_from(number(job, "bs", 4096)? / 512)?,
                 depth: u32::try_from(depth)?,
                 think_ns: number(job, "thinktime", 0)? * 1000,
-                from,
-                to: from + size.min(region),
+                burst: each("thinktime_blocks")?.unwrap_or(1),
+                rate_iops: each("rate_iops")?,
+                start_ns: delay(job)?,
+                fsync_every: each("fsync")?,
+                sync_at_end: number(job, "end_fsync", 0)? == 1,
+                buffered: number(job, "direct", 1)? == 0,
                 limit: (stop != Stop::Time).then_some(size),
                 class,
                 weight: level_weight(number(job, "prio", 4)?)?,
-                ..sim::Proc::default()
+                ..sim::Proc::new(job.group, from, from + size.min(region))
             })
         })
         .collect()
@@ -214,7 +233,12 @@ fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
                 parent,
                 weight: Weight::new(group.weight)?,
                 class: class_of(group.class),
-                ..sim::Group::default()
+                // With memory and I/O controllers on, what a group has dirtied is written back as
+                // its own, whether its memory is limited or not.
+                dirty: run
+                    .fs
+                    .is_some()
+                    .then(|| Dirty::of_memory(group.memory.unwrap_or(MEMORY))),
             })
         })
         .collect::<Result<_>>()?;
@@ -224,8 +248,8 @@ fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
         nr_requests: run.nr_requests,
         groups,
         procs,
-        dirty: sim::Dirty::default(),
         wake_ns: WAKE_NS,
+        dirty: Dirty::of_memory(MEMORY),
         seed,
         checked: false,
     };
@@ -272,6 +296,9 @@ fn snapshot(run: &Run, sim: &Sim<Recorder>) -> Result<Snapshot> {
         groups,
     })
 }
+
+/// What the page cache may use; about what a machine has left of its memory.
+const MEMORY: u64 = 2 << 30;
 
 /// What waking a process up takes on a machine of today, roughly.
 const WAKE_NS: u64 = 5_000;
@@ -327,11 +354,14 @@ fn simulate(index: usize, run: &Run, out: &Path, seed: u64, left: &mut Left) -> 
             };
             sim.run((sim.now() + step).min(end))?;
             for &group in &busy {
-                let mut jobs = phase.jobs.iter().filter(|&&j| run.jobs[j].group == group);
-                let done = jobs.all(|&j| of_job[j].iter().all(|&proc| sim.finished(proc)));
-                if done && phase.stop != Stop::Time {
+                let jobs = phase.jobs.iter().filter(|&&j| run.jobs[j].group == group);
+                let ends: Option<Vec<u64>> = jobs
+                    .flat_map(|&j| &of_job[j])
+                    .map(|&proc| sim.finished_at(proc))
+                    .collect();
+                if let Some(at) = ends.and_then(|e| e.into_iter().max()) {
                     let name = run.groups[group].name.clone();
-                    finished_ns.entry(name).or_insert(sim.now() - begin);
+                    finished_ns.entry(name).or_insert(at.saturating_sub(begin));
                 }
             }
             let over = match phase.stop {
@@ -363,7 +393,12 @@ fn simulate(index: usize, run: &Run, out: &Path, seed: u64, left: &mut Left) -> 
     for proc in 0..nr_procs {
         sim.stop(proc);
     }
-    while (0..nr_procs).any(|proc| sim.outstanding(proc) > 0) {
+    // What is in the page cache is written back, too.
+    let busy = |sim: &Sim<Recorder>| {
+        (0..nr_procs).any(|proc| sim.outstanding(proc) > 0)
+            || (0..run.groups.len()).any(|group| sim.dirty(group) > 0)
+    };
+    while busy(&sim) {
         sim.run(sim.now() + 1_000 * LOOK_NS)?;
     }
     let counts = sim.counts();

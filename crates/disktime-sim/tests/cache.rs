@@ -89,7 +89,14 @@ fn groups_of_writers_get_their_shares_while_both_flushers_are_backlogged() {
     let had = [0, 1].map(|g| (after[g].total_time() - before[g].total_time()).0 as f64);
     let truly = [0, 1].map(|g| (sim.tally(g).true_ns - tallies[g].true_ns) as f64);
     let sectors = [0, 1].map(|g| sim.tally(g).sectors[1] - tallies[g].sectors[1]);
-    println!("{} true {} sectors {:?} empty {empty:?} ms dirty {:?} deq {:?}", had[0] / had[1], truly[0] / truly[1], sectors, [0, 1].map(|g| sim.dirty(g) / MIB), [0,1].map(|g| after[g].dequeues - before[g].dequeues));
+    println!(
+        "{} true {} sectors {:?} empty {empty:?} ms dirty {:?} deq {:?}",
+        had[0] / had[1],
+        truly[0] / truly[1],
+        sectors,
+        [0, 1].map(|g| sim.dirty(g) / MIB),
+        [0, 1].map(|g| after[g].dequeues - before[g].dequeues)
+    );
     let ratio = had[0] / had[1];
     assert!((ratio - 2.0).abs() < 0.1, "{ratio}");
 }
@@ -97,32 +104,54 @@ fn groups_of_writers_get_their_shares_while_both_flushers_are_backlogged() {
 #[test]
 fn reader() {
     for wc in [0, 32] {
-    let time = |controller, writes: bool, own: bool| {
-        let spec = Spec { write_cache: wc, ..Spec::new(Model::St3250620as) };
-        let dirty = own.then_some(limits(100, 200));
-        let mut setup = setup(
-            vec![group(100, dirty), group(100, dirty)],
-            vec![
-                Proc { buffered: true, limit: Some(256 * SECTORS), ..Proc::new(0, 0, 256 * SECTORS) },
-                Proc { limit: Some(4000 * SECTORS), sync_at_end: true, ..writer(1, 100_000, 4000) },
-            ],
+        let time = |controller, writes: bool, own: bool| {
+            let spec = Spec {
+                write_cache: wc,
+                ..Spec::new(Model::St3250620as)
+            };
+            let dirty = own.then_some(limits(100, 200));
+            let mut setup = setup(
+                vec![group(100, dirty), group(100, dirty)],
+                vec![
+                    Proc {
+                        buffered: true,
+                        limit: Some(256 * SECTORS),
+                        ..Proc::new(0, 0, 256 * SECTORS)
+                    },
+                    Proc {
+                        limit: Some(4000 * SECTORS),
+                        sync_at_end: true,
+                        ..writer(1, 100_000, 4000)
+                    },
+                ],
+            );
+            setup.disk = spec.make().unwrap();
+            setup.dirty = limits(800, 1600);
+            setup.controller = controller;
+            let mut sim = Sim::new(setup, Silent).unwrap();
+            if writes {
+                sim.start(1);
+                sim.run(10 * SEC).unwrap();
+            }
+            let at = sim.now();
+            sim.start(0);
+            while sim.finished_at(0).is_none() {
+                sim.run(sim.now() + 100 * MS).unwrap();
+            }
+            let took = (sim.finished_at(0).unwrap() - at) as f64 / 1e9;
+            (
+                took,
+                sim.tally(1).sectors[1] / SECTORS,
+                sim.root_tally().sectors[1] / SECTORS,
+            )
+        };
+        println!(
+            "alone {:?} fifo {:?} disktime {:?} disktime, own limits {:?} fifo own {:?}",
+            time(Controller::Fifo, false, false),
+            time(Controller::Fifo, true, false),
+            time(Controller::DISKTIME, true, false),
+            time(Controller::DISKTIME, true, true),
+            time(Controller::Fifo, true, true)
         );
-        setup.disk = spec.make().unwrap();
-        setup.dirty = limits(800, 1600);
-        setup.controller = controller;
-        let mut sim = Sim::new(setup, Silent).unwrap();
-        if writes {
-            sim.start(1);
-            sim.run(10 * SEC).unwrap();
-        }
-        let at = sim.now();
-        sim.start(0);
-        while sim.finished_at(0).is_none() {
-            sim.run(sim.now() + 100 * MS).unwrap();
-        }
-        let took = (sim.finished_at(0).unwrap() - at) as f64 / 1e9;
-        (took, sim.tally(1).sectors[1] / SECTORS, sim.root_tally().sectors[1] / SECTORS)
-    };
-    println!("alone {:?} fifo {:?} disktime {:?} disktime, own limits {:?} fifo own {:?}", time(Controller::Fifo, false, false), time(Controller::Fifo, true, false), time(Controller::DISKTIME, true, false), time(Controller::DISKTIME, true, true), time(Controller::Fifo, true, true));
     }
 }
