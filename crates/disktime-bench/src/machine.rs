@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use disktime_vm::{Progress, Status, VmCase};
 
-use crate::plan::{Event, PLAN_PATH, Phase, Plan, Stop};
+use crate::plan::{Event, PLAN_PATH, Phase, Plan, Run, Stop};
 
 /// What goes into the machine.
 #[derive(Debug, Clone)]
@@ -57,6 +57,23 @@ fn need(what: &'static str, path: PathBuf, hint: &str) -> Result<PathBuf, Missin
             hint: hint.to_owned(),
         }),
     }
+}
+
+/// Whether the run's disk has to be served by a program.
+#[must_use]
+pub fn needs_ublk(run: &Run) -> bool {
+    run.disk.capacity().is_none()
+}
+
+/// A program that the host has.
+fn of_the_host(name: &'static str) -> Result<PathBuf, Missing> {
+    let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    let mut found = folders.iter().map(|f| Path::new(f).join(name));
+    found.find(|path| path.is_file()).ok_or_else(|| Missing {
+        what: "a program of the host",
+        path: name.into(),
+        hint: "install e2fsprogs and util-linux".to_owned(),
+    })
 }
 
 /// How long a plan takes if nothing is in the way.
@@ -114,9 +131,31 @@ pub fn run(
         case.provide.push(module?.display().to_string());
     }
     case.bins = vec![(trial, None), (command, None)];
+    if plan.runs.iter().any(|run| needs_ublk(run)) {
+        let server = parts.guest.join("disktime-modeldisk");
+        case.bins.push((
+            need("the program that serves model disks", server, guest)?,
+            None,
+        ));
+        case = case.module("ublk_drv", "");
+    }
+    let users = |run: &Run| run.jobs.iter().any(|job| job.user.is_some());
+    if plan.runs.iter().any(users) {
+        case.bins.push((of_the_host("setpriv")?, None));
+    }
+    if plan.runs.iter().any(|run| run.fs.is_some()) {
+        for name in ["mkfs.ext4", "addpart", "delpart"] {
+            case.bins.push((of_the_host(name)?, None));
+        }
+        // Without the second one it would ask for it in vain, where its own is not built in.
+        case = case.module("crc32c_generic", "").module("ext4", "");
+    }
     case.files = vec![(plan_file, PLAN_PATH.to_owned())];
     case.out_dir = Some(out.to_owned());
-    case.mem = "1536M".into();
+    case.mem = match plan.runs.iter().any(|run| run.fs.is_some()) {
+        true => "3072M".into(),
+        false => "1536M".into(),
+    };
     // A host that is busy with other things makes everything but the windows slow.
     case.timeout = estimate(plan) * 4 + Duration::from_secs(120);
 

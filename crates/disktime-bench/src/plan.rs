@@ -200,6 +200,8 @@ pub struct Job {
     pub name: String,
     /// Index of its group.
     pub group: usize,
+    /// The user whose process it is; root's if none is named.
+    pub user: Option<u32>,
     /// fio's arguments but for output and the time limit.
     pub args: Vec<String>,
     /// First sector of its first process's region.

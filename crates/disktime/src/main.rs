@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod cli;
 mod device;
 mod failure;
@@ -130,6 +131,7 @@ fn run(cli: Cli) -> Result<()> {
         }
         Verb::Get(args) => run_get(&root, &global, &args),
         Verb::Apply(args) => run_apply(&root, &global, args.dry_run),
+        Verb::Bench(args) => bench::run(&args.args),
         Verb::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Cli::command(), "disktime", &mut script);

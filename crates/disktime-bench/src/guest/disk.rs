@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -160,6 +161,9 @@ impl Disk {
         let dev = read(sysfs.join("dev"))?.trim().to_owned();
         let disk = Self { kind, name, dev };
         write(disk.queue("scheduler"), "none")?;
+        // Whoever's the load is.
+        let node = Path::new("/dev").join(DISK);
+        fs::set_permissions(node, fs::Permissions::from_mode(0o666))?;
         Ok(disk)
     }
 

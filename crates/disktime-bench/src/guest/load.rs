@@ -59,10 +59,11 @@ impl Load {
             let mut command = Command::new("/bin/sh");
             // The shell enters the group; what it becomes is there from its first instruction.
             command
-                .args(["-c", "echo 0 > \"$0\"/cgroup.procs && exec fio \"$@\""])
+                .args(["-c", "echo 0 > \"$0\"/cgroup.procs && exec \"$@\""])
                 .arg(groups.path(job.group))
-                .arg(format!("--name={}", job.name))
-                .args(&job.args)
+                .args(become_user(job))
+                .args(["fio", &format!("--name={}", job.name)])
+                .args(own_args(job))
                 .args([
                     "--output-format=json+",
                     "--eta=never",
@@ -177,6 +178,34 @@ impl Load {
         }
         Ok(())
     }
+}
+
+/// What turns into a job's user. A user may not give himself every priority: it is given before.
+fn become_user(job: &Job) -> Vec<String> {
+    let Some(user) = job.user else {
+        return Vec::new();
+    };
+    let value = |name: &str| {
+        let mut found = job.args.iter().filter_map(|a| a.strip_prefix(name));
+        found.next().map(str::to_owned)
+    };
+    let mut words: Vec<String> = Vec::new();
+    if let Some(class) = value("--prioclass=") {
+        let level = value("--prio=").unwrap_or("7".into());
+        words.extend(["ionice", "-c", &class, "-n", &level].map(str::to_owned));
+    }
+    let ids = [format!("--reuid={user}"), format!("--regid={user}")];
+    // By its path: the shell would take busybox's, which can do less.
+    words.push("/bin/setpriv".into());
+    words.extend(ids);
+    words.push("--clear-groups".into());
+    words
+}
+
+/// fio's arguments, but for what was given to a user before.
+fn own_args(job: &Job) -> impl Iterator<Item = &String> {
+    let given = |arg: &str| job.user.is_some() && arg.starts_with("--prio");
+    job.args.iter().filter(move |arg| !given(arg))
 }
 
 fn pair(snapshot: &Snapshot, group: &str, key: &str) -> Option<u64> {

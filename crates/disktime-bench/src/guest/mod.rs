@@ -10,6 +10,7 @@ mod tracer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -137,6 +138,8 @@ impl Trial {
     fn measure(&mut self, index: usize, run: &Run) -> Result<()> {
         let out = folder(index);
         fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+        // Users write their reports there.
+        fs::set_permissions(&out, fs::Permissions::from_mode(0o777))?;
         self.disk = Some(Disk::make(run)?);
         self.files.set_up(run)?;
         self.files.lay_out(run)?;

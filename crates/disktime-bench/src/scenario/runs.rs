@@ -302,9 +302,7 @@ impl Scenario {
                 let (from, stride) = layout.place(jobs.len());
                 let mut made = job.plan(job_name, groups.len() - 1, layout.region);
                 made.seed(options.seed * 1000 + jobs.len() as u64);
-                if let Some(user) = spec.user {
-                    made.args.push(format!("--uid={}", user.get::<u32>()));
-                }
+                made.user = spec.user.map(super::Within::get);
                 made.from_sector = from >> 9;
                 made.stride_sectors = stride >> 9;
                 if self.fs.is_none() {
@@ -452,6 +450,7 @@ impl Job {
         let mut job = plan::Job {
             name,
             group,
+            user: None,
             args,
             from_sector: 0,
             region_sectors: region >> 9,
