@@ -264,6 +264,24 @@ fn write_tallies(path: &Path, published: &Receiver<(u64, Book)>) {
     }
 }
 
+/// The request that the kernel describes; `None` for what no disk of ours does.
+fn io_of(sent: &sys::ublksrv_io_desc) -> Option<Io> {
+    let kind = match sent.op_flags & 0xff {
+        sys::UBLK_IO_OP_READ => Kind::Read,
+        sys::UBLK_IO_OP_WRITE => Kind::Write {
+            fua: sent.op_flags & sys::UBLK_IO_F_FUA != 0,
+        },
+        sys::UBLK_IO_OP_FLUSH => Kind::Flush,
+        sys::UBLK_IO_OP_DISCARD | sys::UBLK_IO_OP_WRITE_ZEROES => Kind::Zero,
+        _ => return None,
+    };
+    Some(Io {
+        kind,
+        sector: sent.start_sector,
+        sectors: sent.nr_sectors,
+    })
+}
+
 /// The queue's thread.
 struct Server<'a> {
     queue: UblkQueue<'a>,
@@ -373,22 +391,10 @@ impl<'a> Server<'a> {
     }
 
     fn take(&mut self, tag: u16, now: u64) -> Result<(), UblkError> {
-        let sent = self.queue.get_iod(tag);
-        let kind = match sent.op_flags & 0xff {
-            sys::UBLK_IO_OP_READ => Kind::Read,
-            sys::UBLK_IO_OP_WRITE => Kind::Write {
-                fua: sent.op_flags & sys::UBLK_IO_F_FUA != 0,
-            },
-            sys::UBLK_IO_OP_FLUSH => Kind::Flush,
-            sys::UBLK_IO_OP_DISCARD | sys::UBLK_IO_OP_WRITE_ZEROES => Kind::Zero,
-            _ => return self.commit(tag, -(Errno::EOPNOTSUPP as i32)),
+        let Some(io) = io_of(self.queue.get_iod(tag)) else {
+            return self.commit(tag, -(Errno::EOPNOTSUPP as i32));
         };
-        let io = Io {
-            kind,
-            sector: sent.start_sector,
-            sectors: sent.nr_sectors,
-        };
-        let data = match kind {
+        let data = match io.kind {
             Kind::Write { .. } => self.buffers[usize::from(tag)].as_slice().get(..io.bytes()),
             _ => Some(&[][..]),
         };
@@ -448,5 +454,66 @@ impl<'a> Server<'a> {
             // The one before is not written yet.
             self.publish_at = Some(now + TALLY_EVERY_NS);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use disktime_model::Spec;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_understood_with_their_flags() {
+        let fua = |fua| Some(Kind::Write { fua });
+        let noise = sys::UBLK_IO_F_META | sys::UBLK_IO_F_FAILFAST_DEV | sys::UBLK_IO_F_SWAP;
+        for (op_flags, kind) in [
+            (sys::UBLK_IO_OP_READ, Some(Kind::Read)),
+            (sys::UBLK_IO_OP_WRITE, fua(false)),
+            (sys::UBLK_IO_OP_WRITE | sys::UBLK_IO_F_FUA, fua(true)),
+            (sys::UBLK_IO_OP_FLUSH, Some(Kind::Flush)),
+            (sys::UBLK_IO_OP_DISCARD, Some(Kind::Zero)),
+            (sys::UBLK_IO_OP_WRITE_ZEROES, Some(Kind::Zero)),
+            (sys::UBLK_IO_OP_ZONE_APPEND, None),
+        ] {
+            for noise in [0, noise] {
+                let io = io_of(&sys::ublksrv_io_desc {
+                    op_flags: op_flags | noise,
+                    nr_sectors: 7,
+                    start_sector: 1 << 33,
+                    addr: 0,
+                });
+                let expected = kind.map(|kind| Io {
+                    kind,
+                    sector: 1 << 33,
+                    sectors: 7,
+                });
+                assert_eq!(io, expected, "{op_flags:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_device_says_what_the_model_is() {
+        let attrs = |name: &str, write_cache| {
+            let options = Options {
+                spec: Spec {
+                    write_cache,
+                    size_mib: Some(1 << 20),
+                    ..Spec::new(name.parse().unwrap())
+                },
+                regions: Vec::new(),
+                tally: None,
+            };
+            let disk = options.spec.make().unwrap();
+            let params = params(&options, &*disk);
+            assert_eq!(params.basic.dev_sectors, 1 << 31);
+            let discards = params.types & sys::UBLK_PARAM_TYPE_DISCARD != 0;
+            (params.basic.attrs, discards)
+        };
+        let cached = sys::UBLK_ATTR_VOLATILE_CACHE | sys::UBLK_ATTR_FUA;
+        assert_eq!(attrs("hdd", 0), (sys::UBLK_ATTR_ROTATIONAL, false));
+        assert_eq!(attrs("hdd", 8), (sys::UBLK_ATTR_ROTATIONAL | cached, false));
+        assert_eq!(attrs("nvme", 0), (0, true));
     }
 }
