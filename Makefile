@@ -72,7 +72,7 @@ setup-lint: setup
 # same programs.
 tools: setup
 	$(Q)RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked \
-		--target $(STATIC) -p disktime -p disktime-bench -p disktime-vm
+		--target $(STATIC) -p disktime -p disktime-bench -p disktime-modeldisk -p disktime-vm
 
 modules: $(foreach k,$(KERNEL),target/kernel/$(k)/disktime-iosched.ko)
 
@@ -118,6 +118,7 @@ ALL_MODULES = $(foreach k,$(KERNELS),target/kernel/$(k)/disktime-iosched.ko \
 check-vm: $(ALL_MODULES) target/cases/dtcase tools
 	$(Q)$(VM) suite vm/cases --var ko=$(abspath target/kernel) \
 		--var planted=$(abspath target/planted) --var tools=$(abspath target/cases) \
+		--var bin=$(abspath $(BIN)) \
 		--var scale=$(SCALE)
 
 torture: build ## the cases in machines at full length (an hour)
