@@ -167,6 +167,7 @@ impl Process {
         self.on = true;
         self.begin = now + self.spec.start_ns;
         self.begun = 0;
+        self.early = None;
         Some(self.begin)
     }
 

@@ -213,8 +213,16 @@ fn invariants_of_the_core_hold_with_flushers_and_flushes() {
             fsync_every: Some(7),
             ..Proc::new(3, 200 * SECTORS, 400 * SECTORS)
         });
+        setup.procs.push(Proc {
+            mix: Mix::Both,
+            sync_at_end: true,
+            limit: Some(8 * 8),
+            ..writer(0, 110_000, 64)
+        });
+        let mixed = setup.procs.len() - 1;
         let mut sim = start(setup, Silent);
         sim.run(10 * SEC).unwrap();
+        assert!(sim.finished(mixed));
         let counts = sim.counts();
         assert_eq!((counts.empty, counts.faults, counts.clamped), (0, 0, 0));
         assert!(sim.tally(3).flushes > 0);

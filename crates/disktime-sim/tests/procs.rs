@@ -258,6 +258,17 @@ fn a_rate_begins_anew_when_the_process_does() {
     sim.start(0);
     sim.run(125 * MS).unwrap();
     assert_eq!(sim.observer.0, [0, 10, 100, 110, 120]);
+
+    // Stopped while it waits, too early, for what is outstanding.
+    let proc = Proc { depth: 2, ..proc };
+    let mut sim = Sim::new(setup(servers(3 * MS), vec![proc]), Issues::default()).unwrap();
+    sim.start(0);
+    sim.run(MS).unwrap();
+    sim.stop(0);
+    sim.run(100 * MS).unwrap();
+    sim.start(0);
+    sim.run(105 * MS).unwrap();
+    assert_eq!(sim.observer.0, [0, 100]);
 }
 
 /// Sees what the disk is asked, and fails where a flush comes too early or beside another.
