@@ -43,6 +43,9 @@
 //!
 //! Amounts are in sectors of 512 bytes, times in nanoseconds.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::load::Dirty;
@@ -63,6 +66,8 @@ const MIN_PAUSE_NS: u64 = 10 * MS;
 const MEASURE_NS: u64 = 200 * MS;
 /// And smoothed over this much.
 const SMOOTH_NS: u64 = 3 * SEC;
+/// A pause of this length is not a part of it.
+const QUIET_NS: u64 = SEC;
 /// Taken for it before anything is known, in sectors a second: `INIT_BW`.
 const FIRST_BANDWIDTH: u64 = 100 * 2048;
 /// How long a file may be dirty: `dirty_expire_interval`.
@@ -298,22 +303,17 @@ impl Cache {
             self.looks.push((now + LOOK_NS, index));
         }
         if domain.dirty > domain.background {
-            self.begin(index, now);
+            self.begin(index);
         }
     }
 
     /// Gives the flusher work.
-    fn begin(&mut self, index: usize, now: u64) {
+    fn begin(&mut self, index: usize) {
         let domain = &mut self.domains[index];
         if domain.working {
             return;
         }
         domain.working = true;
-        if domain.writing == 0 {
-            // It measures what the disk does, not how long there was nothing to do.
-            domain.measured_at = now;
-            domain.written = 0;
-        }
         self.woken.push(index);
     }
 
@@ -348,7 +348,7 @@ impl Cache {
         domain.looks = !domain.line.is_empty();
         let again = domain.looks.then_some(now + LOOK_NS);
         if self.expired(index, now) {
-            self.begin(index, now);
+            self.begin(index);
         }
         again
     }
@@ -385,17 +385,22 @@ impl Cache {
         if domain.turn == 0 {
             domain.line.rotate_left(1);
         }
-        Some(self.taken(file, sector, sectors))
+        Some(self.taken(file, sector, sectors, now))
     }
 
     /// What a process that syncs its file writes next.
-    pub fn sync(&mut self, file: usize) -> Option<Extent> {
+    pub fn sync(&mut self, file: usize, now: u64) -> Option<Extent> {
         let (sector, sectors) = self.files[file].take(0, MAX_REQUEST)?;
-        Some(self.taken(file, sector, sectors))
+        Some(self.taken(file, sector, sectors, now))
     }
 
-    fn taken(&mut self, file: usize, sector: u64, sectors: u64) -> Extent {
+    fn taken(&mut self, file: usize, sector: u64, sectors: u64, now: u64) -> Extent {
         let domain = &mut self.domains[self.files[file].domain];
+        if domain.writing == 0 && now - domain.measured_at > QUIET_NS {
+            // What is measured is the disk, not how long there was nothing to do.
+            domain.measured_at = now;
+            domain.written = 0;
+        }
         domain.dirty -= sectors;
         domain.writing += sectors;
         self.files[file].writing += sectors;

@@ -167,6 +167,7 @@ impl Process {
         self.on = true;
         self.begin = now + self.spec.start_ns;
         self.begun = 0;
+        self.early = None;
         Some(self.begin)
     }
 
@@ -234,7 +235,7 @@ impl Process {
             self.busy = None;
         }
         if self.sync != Sync::Idle {
-            return self.go_on_syncing(cache);
+            return self.go_on_syncing(now, cache);
         }
         if let Some(call) = self.call.take() {
             return self.go_on(call, now, cache);
@@ -247,7 +248,7 @@ impl Process {
                 return Next::Nothing;
             }
             self.sync = Sync::Cleaning;
-            return self.go_on_syncing(cache);
+            return self.go_on_syncing(now, cache);
         }
         let idle = self.outstanding + self.thinking < self.depth();
         if !idle || self.left < u64::from(self.spec.sectors) || self.burst == 0 {
@@ -429,12 +430,12 @@ impl Process {
         Some(self.until(now + u64::from(call.copying) * COPY_NS))
     }
 
-    fn go_on_syncing(&mut self, cache: &mut Cache) -> Next {
+    fn go_on_syncing(&mut self, now: u64, cache: &mut Cache) -> Next {
         if self.sync == Sync::Flushing {
             return Next::Nothing;
         }
         if let Some(file) = self.file {
-            if let Some(extent) = cache.sync(file) {
+            if let Some(extent) = cache.sync(file, now) {
                 return Next::Request(Wish {
                     kind: Kind::Clean,
                     dir: Dir::Write,
