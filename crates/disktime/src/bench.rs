@@ -17,7 +17,10 @@ const LIBEXEC: &str = "/usr/libexec/disktime";
 /// The program, if there is one: beside this one, where packages put it, or in the path.
 fn find(beside: Option<&Path>, path: Option<OsString>) -> Option<PathBuf> {
     let own = beside.and_then(Path::parent).map(Path::to_owned);
-    let in_path = path.iter().flat_map(std::env::split_paths).collect::<Vec<_>>();
+    let in_path = path
+        .iter()
+        .flat_map(std::env::split_paths)
+        .collect::<Vec<_>>();
     own.into_iter()
         .chain([PathBuf::from(LIBEXEC)])
         .chain(in_path)

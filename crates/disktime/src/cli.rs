@@ -232,13 +232,20 @@ pub struct Apply {
 /// Hands over to disktime-bench: runs scenario files in the simulator, in a machine or on a disk of this one, under
 /// every controller that one might choose, turns results into reports, and serves models as disks.
 #[derive(Debug, Args)]
-#[command(disable_help_flag = true, after_help = "Examples:
+#[command(
+    disable_help_flag = true,
+    after_help = "Examples:
   disktime bench run scenarios/tree.toml --on sim
   disktime bench report results.jsonl -o html --out report.html
-  disktime bench modeldisk hdd --size 250G")]
+  disktime bench modeldisk hdd --size 250G"
+)]
 pub struct Bench {
     /// Its verb and options: see `disktime bench --help`
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
     pub args: Vec<std::ffi::OsString>,
 }
 

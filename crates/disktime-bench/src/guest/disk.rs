@@ -25,6 +25,8 @@ const CGROUP: &str = "/sys/fs/cgroup";
 const SERVER: &str = "disktime-modeldisk";
 /// Where it leaves what only it knows.
 const TALLY: &str = "/tmp/tally.json";
+/// And what it says.
+const SERVER_LOG: &str = "/tmp/modeldisk.log";
 /// How long a disk may take to appear, or to go.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -130,16 +132,21 @@ fn ublk(spec: &Spec, run: &Run) -> Result<(Kind, String)> {
         .args(server_args(spec, run))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(fs::File::create(SERVER_LOG)?)
         .spawn()
         .with_context(|| format!("cannot run {SERVER}"))?;
     let stdout = server.stdout.take().context("no standard output")?;
     let mut line = String::new();
-    // It says where the disk is, or ends and says why on standard error.
+    // It says where the disk is, or ends and says why.
     BufReader::new(stdout).read_line(&mut line)?;
     let node = PathBuf::from(line.trim());
     let Some(name) = node.file_name().map(|n| n.to_string_lossy().into_owned()) else {
         let status = server.wait()?;
-        bail!("{SERVER} served no disk and ended with {status}");
+        let said = read(SERVER_LOG)?;
+        bail!(
+            "{SERVER} served no disk and ended with {status}: {}",
+            said.trim()
+        );
     };
     await_path(&node)?;
     let link = Path::new("/dev").join(DISK);
@@ -184,10 +191,13 @@ impl Disk {
     }
 
     /// Device time that the requests of each job took, where the disk knows it.
-    pub(super) fn true_ns(&self) -> Option<Vec<u64>> {
-        let Kind::Ublk { .. } = self.kind else {
+    pub(super) fn true_ns(&self, run: &Run) -> Option<Vec<u64>> {
+        // It tells jobs by where their sectors lie; on a file system that groups share, they lie
+        // anywhere.
+        let told_apart = run.fs.as_ref().is_none_or(|fs| fs.partitions);
+        if !told_apart || !matches!(self.kind, Kind::Ublk { .. }) {
             return None;
-        };
+        }
         let account: Account = serde_json::from_str(&read(TALLY).ok()?).ok()?;
         Some(account.regions.iter().map(|r| r.true_ns).collect())
     }

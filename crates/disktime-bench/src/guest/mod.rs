@@ -168,7 +168,7 @@ impl Trial {
         else {
             bail!("the run was not set up");
         };
-        let look = || groups.snapshot(disk.true_ns().as_deref());
+        let look = || groups.snapshot(disk.true_ns(run).as_deref());
         load.stop_all_but(&phase.jobs)?;
         let before = look()?;
         load.start(&phase.jobs, groups)?;
@@ -244,7 +244,11 @@ impl Trial {
         }
         if let Some(groups) = &self.groups {
             groups.empty()?;
-            last = groups.snapshot(self.disk.as_ref().and_then(Disk::true_ns).as_deref())?;
+            if run.fs.is_some() {
+                // What was left in the page cache belongs to the trace.
+                command("sync", &[])?;
+            }
+            last = groups.snapshot(self.disk.as_ref().and_then(|d| d.true_ns(run)).as_deref())?;
         }
         if let Some(tracer) = self.tracer.take() {
             let path = folder(index).join(TRACE_FILE);
