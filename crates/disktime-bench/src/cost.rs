@@ -152,7 +152,9 @@ mod tests {
     #[test]
     fn a_rotating_disk_is_slow_at_random() {
         let fitted = fit(&Spec::new(Model::St3250620as)).unwrap();
-        assert!((100..300).contains(&fitted.rrandiops), "{fitted}");
+        // On a fifteenth of the disk seeks are short, and the nearest of 31 goes first.
+        assert!((300..500).contains(&fitted.rrandiops), "{fitted}");
+        assert!(fitted.wrandiops < fitted.rrandiops, "{fitted}");
         assert!(fitted.rseqiops > 20 * fitted.rrandiops, "{fitted}");
         // The first 16 GiB lie outside, where the sheet has 78 MB/s.
         assert!((70_000_000..80_000_000).contains(&fitted.rbps), "{fitted}");

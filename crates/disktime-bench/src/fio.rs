@@ -161,6 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn a_curve_rises_to_the_slowest() {
+        let mut all = Latencies::default();
+        assert!(all.curve().is_empty());
+        for ns in 1..=1000 {
+            all.count(ns * 10);
+        }
+        let curve = all.curve();
+        assert!(curve.is_sorted());
+        let half = curve.iter().find(|p| p.1 == 0.5).unwrap();
+        assert!((4900..=5000).contains(&half.0), "{half:?}");
+        let last = curve.last().unwrap();
+        assert!(
+            last.1 == 1.0 && (9900..=10_000).contains(&last.0),
+            "{last:?}"
+        );
+    }
+
+    #[test]
     fn broken_reports_are_refused() {
         for bad in ["", "fio: no such file", "{", &report(5, "{}")] {
             assert!(Latencies::default().add(bad).is_err(), "{bad:?}");

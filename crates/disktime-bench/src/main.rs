@@ -1,6 +1,7 @@
 //! `disktime-bench`: measures shares of disk time on stock kernels under QEMU.
 #![forbid(unsafe_code)]
 
+mod resume;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +63,10 @@ enum Verb {
         /// Measure again, N times in all at most, what did not count because the machine was too slow
         #[arg(long, value_name = "N", default_value_t = 1)]
         attempts: u32,
+        /// Keep each scenario's results in DIR, and measure only those that are not there yet; after an
+        /// interruption the same command goes on
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "keep"])]
+        resume: Option<PathBuf>,
         /// Before each boot, wait until the host is idle, so many seconds at most
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         await_quiet: u64,
@@ -206,14 +211,33 @@ fn act(verb: Verb) -> Result<u8> {
             keep,
             split,
             attempts,
+            resume,
             await_quiet,
         } => {
             let scenarios = load(&files)?;
             let options = choice.options(on)?;
+            let parts = place.parts();
+            if let Some(dir) = resume {
+                let quiet = Duration::from_secs(await_quiet);
+                let measure = |scenario: &Scenario, out: &Path| {
+                    let one = std::slice::from_ref(scenario);
+                    if on == On::Sim {
+                        return simulated(one, &options, Some(out), None);
+                    }
+                    let mut plan = scenario::plan(one, &options);
+                    without_ublk(&mut plan, &parts.kernel);
+                    cost::fill(&mut plan)?;
+                    if plan.runs.is_empty() {
+                        return write_json(Some(out), &[]).map(|()| 0);
+                    }
+                    machine::await_quiet(quiet, &Progress::auto());
+                    measure(one, &plan, &options, &parts, None)?.tell(one, Some(out))
+                };
+                return resume::run(&dir, &files, &scenarios, &options, &parts, measure);
+            }
             if on == On::Sim {
                 return simulated(&scenarios, &options, json.as_deref(), keep.as_deref());
             }
-            let parts = place.parts();
             let batches: Vec<&[Scenario]> = if split {
                 scenarios.chunks(1).collect()
             } else {

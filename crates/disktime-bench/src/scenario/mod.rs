@@ -111,6 +111,8 @@ pub struct Scenario {
     pub rounds: u32,
     /// Of a phase's window.
     pub duration: Nanos,
+    /// The same in a machine, where time is real.
+    duration_vm: Option<Nanos>,
     /// From when all jobs run until the window begins.
     #[serde(default = "usual_settle")]
     pub settle: Nanos,
@@ -450,6 +452,7 @@ pub struct Variant {
     silent: Vec<Spanned<String>>,
     controllers: Option<Vec<Controller>>,
     duration: Option<Nanos>,
+    duration_vm: Option<Nanos>,
     settle: Option<Nanos>,
     stop: Option<Stop>,
 }

@@ -336,7 +336,11 @@ impl Scenario {
         jobs: &[plan::Job],
     ) -> Vec<Phase> {
         let scaled = |t: super::Nanos| (t.0 as f64 * options.scale).round() as u64;
-        let duration = variant.and_then(|v| v.duration).unwrap_or(self.duration);
+        let real = options.on != On::Sim;
+        let own = variant.and_then(|v| v.duration_vm.filter(|_| real).or(v.duration));
+        let duration = own
+            .or(self.duration_vm.filter(|_| real))
+            .unwrap_or(self.duration);
         let settle = variant.and_then(|v| v.settle).unwrap_or(self.settle);
         let stop = variant.and_then(|v| v.stop).unwrap_or(self.stop);
         let silent = names(variant.iter().flat_map(|v| &v.silent));

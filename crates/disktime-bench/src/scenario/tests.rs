@@ -310,3 +310,164 @@ fn bad_files_are_refused_with_line_and_reason() {
         assert!(text.starts_with(&format!("f.toml:{line}: ")), "{text}");
     }
 }
+
+fn changed(from: &str, to: &str) -> Scenario {
+    assert!(GOOD.contains(from), "{from}");
+    parse(&GOOD.replacen(from, to, 1), Path::new("f.toml")).unwrap()
+}
+
+#[test]
+fn interleaved_regions_lie_among_each_other_and_do_not_overlap() {
+    let scenario = changed(
+        "name = \"t\"",
+        "name = \"t\"\ninterleave = true\nregion = \"1m\"",
+    );
+    let run = &runs(&scenario, &Options::default())[0];
+    let mut starts: Vec<(u64, usize)> = Vec::new();
+    for (index, job) in run.jobs.iter().enumerate() {
+        assert_eq!((job.region_sectors, job.stride_sectors), (2048, 3 * 2048));
+        let places =
+            (0..u64::from(job.processes)).map(|p| job.from_sector + p * job.stride_sectors);
+        starts.extend(places.map(|at| (at, index)));
+    }
+    starts.sort_unstable();
+    let expect = [(0, 0), (2048, 1), (2 * 2048, 2), (5 * 2048, 2)];
+    assert_eq!(starts, expect);
+    let offset = run.jobs[2]
+        .args
+        .iter()
+        .find(|a| a.starts_with("--offset_increment="));
+    assert_eq!(offset.unwrap(), &format!("--offset_increment={}", 3 << 20));
+}
+
+#[test]
+fn the_best_of_the_others_is_sought_at_two_tag_sets() {
+    use Controller::{Bfq, Disktime, Iocost, MqDeadlineIoprio, None};
+    let scenario = changed(
+        "name = \"t\"",
+        "name = \"t\"\nnr_requests = \"best\"\n\
+         controllers = [\"disktime\", \"bfq\", \"iocost\", \"mq-deadline+ioprio\", \"none\"]",
+    );
+    let runs = runs(
+        &scenario,
+        &Options {
+            variants: vec!["eight".into()],
+            ..Options::default()
+        },
+    );
+    let seen: Vec<_> = runs
+        .iter()
+        .map(|r| (r.controller, r.raised, r.nr_requests))
+        .collect();
+    let raised = Some(RAISED);
+    let expect = [
+        (Disktime, false, raised),
+        (Bfq, false, Option::None),
+        (Bfq, true, raised),
+        (Iocost, false, Option::None),
+        (MqDeadlineIoprio, false, Option::None),
+        (MqDeadlineIoprio, true, raised),
+        (None, false, Option::None),
+    ];
+    assert_eq!(seen, expect);
+}
+
+#[test]
+fn weights_become_classes_where_there_is_nothing_else() {
+    let three = changed(
+        "[[check]]",
+        "[[group]]\nname = \"c\"\nweight = 500\njob = [{ rw = \"read\" }]\n[[check]]",
+    );
+    let classes = |controller| {
+        let options = Options {
+            controllers: Some(vec![controller]),
+            ..Options::default()
+        };
+        let run = &runs(&three, &options)[0];
+        let class = |job: &crate::plan::Job| {
+            let arg = job.args.iter().find_map(|a| a.strip_prefix("--prioclass="));
+            arg.map(str::to_owned)
+        };
+        run.jobs.iter().map(class).collect::<Vec<_>>()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    // a weighs 40, b 100 (its first job has a priority of its own), c 500.
+    let expect = [some("3"), some("2"), some("2"), some("1")];
+    assert_eq!(classes(Controller::MqDeadlineIoprio), expect);
+    assert_eq!(classes(Controller::Bfq), [None, some("2"), None, None]);
+}
+
+#[test]
+fn variants_change_groups_one_by_one() {
+    let scenario = changed(
+        "silent = [\"b\"]",
+        "weight = { b = 7 }\nclass = { a = \"rt\" }\nrw = { b = \"randwrite\" }\nbs = { a = \"64k\" }\n\
+         numjobs = { b = 3 }\npublished = { a = 0.9, b = 0.1 }",
+    );
+    let run = &runs(
+        &scenario,
+        &Options {
+            variants: vec!["one".into()],
+            ..Options::default()
+        },
+    )[0];
+    assert_eq!((run.groups[0].weight, run.groups[1].weight), (40, 7));
+    assert_eq!(
+        (run.groups[0].class, run.groups[1].class),
+        (Class::Rt, Class::Be)
+    );
+    let has = |job: usize, arg: &str| run.jobs[job].args.iter().any(|a| a == arg);
+    assert!(has(0, "--rw=randread") && has(0, "--bs=65536"));
+    assert!(has(1, "--rw=randwrite") && has(2, "--rw=randwrite") && has(1, "--numjobs=3"));
+    assert_eq!(scenario.published("one", "a"), Some(0.9));
+    assert_eq!(scenario.published("eight", "a"), None);
+}
+
+#[test]
+fn one_entry_may_be_many_groups() {
+    let scenario = changed(
+        "name = \"b\"\nparent = \"a\"",
+        "name = \"b\"\ncount = 3\nparent = \"a\"",
+    );
+    let run = &runs(&scenario, &Options::default())[0];
+    let paths: Vec<_> = run.groups.iter().map(|g| g.path.as_str()).collect();
+    assert_eq!(paths, ["a", "a/b1", "a/b2", "a/b3"]);
+    let jobs: BTreeSet<_> = run.jobs.iter().map(|j| j.name.as_str()).collect();
+    assert_eq!(jobs.len(), run.jobs.len(), "{jobs:?}");
+}
+
+#[test]
+fn real_time_may_be_shorter() {
+    let scenario = changed(
+        "duration = \"10s\"",
+        "duration = \"10s\"\nduration_vm = \"4s\"",
+    );
+    let of = |on| {
+        let options = Options {
+            on,
+            ..Options::default()
+        };
+        runs(&scenario, &options)[0].phases[0].duration_ns
+    };
+    assert_eq!((of(On::Sim), of(On::Vm)), (10_000_000_000, 4_000_000_000));
+}
+
+#[test]
+fn a_scenario_may_be_for_one_place_only() {
+    let scenario = changed("name = \"eight\"", "name = \"eight\"\non = [\"sim\"]");
+    let count = |on, variants: &[&str]| {
+        let variants = variants.iter().map(|v| (*v).to_owned()).collect();
+        runs(
+            &scenario,
+            &Options {
+                on,
+                variants,
+                ..Options::default()
+            },
+        )
+        .len()
+    };
+    assert_eq!((count(On::Sim, &[]), count(On::Vm, &[])), (6, 3));
+    // Who names it gets it.
+    assert_eq!(count(On::Vm, &["eight"]), 3);
+}
