@@ -304,12 +304,16 @@ fn writers_of_a_group_are_held_to_equal_parts_between_ceiling_and_limit() {
     let mut sim = start(setup(vec![group(100, None)], procs), Silent);
     sim.run(10 * SEC).unwrap();
     let before: Vec<u64> = (0..5).map(|n| sim.moved(n)).collect();
+    let mut sum = 0;
     for step in 0..200 {
         sim.run(10 * SEC + step * 100 * MS).unwrap();
         let dirty = sim.dirty(0) / MIB;
         // The ceiling is at 60 MiB.
         assert!((55..80).contains(&dirty), "{dirty}");
+        sum += dirty;
     }
+    // And there is the setpoint, in the middle.
+    assert!((67..=73).contains(&(sum / 200)), "{}", sum / 200);
     let moved: Vec<f64> = (0..5).map(|n| (sim.moved(n) - before[n]) as f64).collect();
     let mean = moved.iter().sum::<f64>() / 5.0;
     for one in &moved {
@@ -339,6 +343,15 @@ fn a_reader_reads_two_windows_ahead_and_a_random_one_what_it_asks_for() {
         next += 256;
     }
     assert_eq!((next, inflight, most), (256 * SECTORS, 0, 2));
+
+    let short = Proc {
+        to: 1000 * SECTORS,
+        ..reader(0, 0, 256)
+    };
+    let mut sim = start(setup(vec![group(100, None)], vec![short]), Silent);
+    finish(&mut sim, 0, 60 * SEC);
+    sim.run(sim.now() + SEC).unwrap();
+    assert_eq!(sim.tally(0).sectors[0], 256 * SECTORS, "more than it reads");
 
     let random = Proc {
         pattern: Pattern::Random,
