@@ -657,6 +657,7 @@ impl<O: Observer> Sim<O> {
                     self.at(woken_at, op.proc, false);
                 }
             }
+            // Flushes are not among these.
             Kind::Clean | Kind::Flush => {
                 if let Some(file) = process.file {
                     self.cache.cleaned(file, op.sectors, self.now);
