@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use disktime_core::{
-    Class, Counts, Device, Dir, Entity, GroupId, ItemId, Nanos, Order, QueueId, Request, Stats,
-    Tunables, WaiterId, Weight,
+    Counts, Device, Dir, Entity, GroupId, ItemId, Nanos, Request, Stats, Tunables, WaiterId, Weight,
 };
 use disktime_model::{Disk, Event};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::cache::Cache;
-use crate::load::{Group, Mix};
+use crate::issuers::{Ask, Issuer, populate};
+use crate::observe::{Observer, Op, Silent, Tally};
 use crate::process::{Kind, Next, Process, Wish};
 use crate::setup::{Controller, Invalid, Setup, check};
 
@@ -22,63 +22,6 @@ const PLENTY: u32 = 64;
 const DEPTH_CAP: u32 = 128;
 /// As the block layer has it: twice what the device takes, of which it counts so many.
 const DEFAULT_TAGS: u32 = 128;
-
-/// A request, as an observer sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Op {
-    /// Index of the process: for what is written back, the one whose file it is.
-    pub proc: usize,
-    pub dir: Dir,
-    /// It is the process's own request. Else a flusher made it, and no process waits for it.
-    pub sync: bool,
-    pub sector: u64,
-    pub sectors: u32,
-    /// When it was asked for: before it had a tag.
-    pub asked: u64,
-}
-
-/// Sees what a tracer of the block layer would, but for flushes.
-pub trait Observer {
-    fn issued(&mut self, op: &Op, at: u64);
-    fn completed(&mut self, op: &Op, at: u64);
-}
-
-/// Looks away.
-pub struct Silent;
-
-impl Observer for Silent {
-    fn issued(&mut self, _: &Op, _: u64) {}
-    fn completed(&mut self, _: &Op, _: u64) {}
-}
-
-/// What one group had, since the beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Completed, reads before writes.
-    pub ios: [u64; 2],
-    pub sectors: [u64; 2],
-    /// Times that a process of it had the disk's cache flushed.
-    pub flushes: u64,
-    /// Device time that its requests took by the model's account, which no scheduler sees.
-    pub true_ns: u64,
-}
-
-/// Who makes requests: first the processes, then the flushers.
-struct Issuer {
-    queue: QueueId,
-    /// Index of its group; that after the last is the root.
-    group: usize,
-    /// It sleeps for a tag, to have this.
-    asleep: Option<Ask>,
-}
-
-/// A request, and what it is for.
-#[derive(Clone, Copy)]
-struct Ask {
-    op: Op,
-    kind: Kind,
-    issuer: u32,
-}
 
 #[derive(Clone, Copy)]
 struct InFlight {
@@ -142,16 +85,6 @@ fn issuer_of(id: u64) -> usize {
 
 fn slot_of(id: u64) -> usize {
     (id & 0xffff) as usize
-}
-
-/// Whose limits hold for a group: its own or the nearest above; `None`: the machine's.
-fn limited(groups: &[Group], mut group: usize) -> Option<usize> {
-    loop {
-        if groups[group].dirty.is_some() {
-            return Some(group);
-        }
-        group = groups[group].parent?;
-    }
 }
 
 impl<O: Observer> Sim<O> {
@@ -657,6 +590,7 @@ impl<O: Observer> Sim<O> {
                     self.at(woken_at, op.proc, false);
                 }
             }
+            // Flushes are not among these.
             Kind::Clean | Kind::Flush => {
                 if let Some(file) = process.file {
                     self.cache.cleaned(file, op.sectors, self.now);
@@ -679,56 +613,4 @@ impl<O: Observer> Sim<O> {
         }
         self.flushing = done;
     }
-}
-
-type Populace = (Vec<Process>, Vec<Issuer>, Cache, Vec<Option<usize>>);
-
-/// Makes the processes and flushers, and the core's queues for them.
-fn populate(setup: &Setup, core: &mut Device, groups: &[GroupId]) -> Result<Populace, Invalid> {
-    let zero = Nanos(0);
-    let by_process = core.tunables().order == Order::Cfq;
-    let mut cache = Cache::new(setup.dirty);
-    let mut shared: Vec<Option<QueueId>> = vec![None; groups.len()];
-    // By group that has limits, and the machine's.
-    let mut domains: Vec<Option<usize>> = vec![None; groups.len() + 1];
-    let (mut procs, mut issuers, mut flushers) = (Vec::new(), Vec::new(), Vec::new());
-    let whose = |group| limited(&setup.groups, group).unwrap_or(groups.len());
-    for (index, spec) in setup.procs.iter().enumerate() {
-        let group = groups[spec.group];
-        let queue = match shared[spec.group] {
-            Some(queue) if !by_process => queue,
-            _ if by_process => core.add_queue(group, true, spec.weight, spec.class, zero)?,
-            _ => core.add_queue(group, true, Weight::default(), Class::Be, zero)?,
-        };
-        shared[spec.group] = Some(queue);
-        issuers.push(Issuer {
-            queue,
-            group: spec.group,
-            asleep: None,
-        });
-        let mut file = None;
-        if spec.buffered && spec.mix != Mix::Read {
-            let owner = whose(spec.group);
-            let domain = *domains[owner].get_or_insert_with(|| {
-                flushers.push(owner);
-                let limits = setup.groups.get(owner).and_then(|group| group.dirty);
-                cache.add_domain(limits.unwrap_or(setup.dirty))
-            });
-            file = Some(cache.add_file(domain, index));
-        }
-        procs.push(Process::new(*spec, file));
-    }
-    for owner in flushers {
-        let group = groups.get(owner).copied().unwrap_or(core.root());
-        let weight = Weight::default();
-        issuers.push(Issuer {
-            queue: core.add_queue(group, false, weight, Class::Writeback, zero)?,
-            group: owner,
-            asleep: None,
-        });
-    }
-    let domains = (0..groups.len())
-        .map(|group| domains[whose(group)])
-        .collect();
-    Ok((procs, issuers, cache, domains))
 }

@@ -15,10 +15,13 @@
 
 mod cache;
 mod engine;
+mod issuers;
 mod load;
+mod observe;
 mod process;
 mod setup;
 
-pub use engine::{Observer, Op, Silent, Sim, Tally};
+pub use engine::Sim;
 pub use load::{Dirty, Group, Mix, Pattern, Proc};
+pub use observe::{Observer, Op, Silent, Tally};
 pub use setup::{Controller, Invalid, Setup};

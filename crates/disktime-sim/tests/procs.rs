@@ -377,6 +377,37 @@ fn flushes_come_one_at_a_time_after_the_writes_and_serve_all_who_wait() {
 }
 
 #[test]
+fn who_asks_while_a_flush_has_the_only_slot_waits() {
+    let params = Params {
+        sectors: 1 << 21,
+        servers: 1,
+        slots: 1,
+        service: Service::constant(MS),
+        inside: Inside::Fifo,
+        rotational: false,
+        seed: 7,
+    };
+    let writer = Proc {
+        mix: Mix::Write,
+        limit: Some(8),
+        sync_at_end: true,
+        ..Proc::new(0, 0, 1 << 21)
+    };
+    // It begins when the other has written, and is to flush.
+    let late = Proc {
+        start_ns: MS,
+        ..writer
+    };
+    let disk = Box::new(Servers::new(params).unwrap());
+    let mut sim = Sim::new(setup(disk, vec![writer, late]), Silent).unwrap();
+    sim.start(0);
+    sim.start(1);
+    sim.run(10 * MS).unwrap();
+    let ends = [0, 1].map(|proc| sim.finished_at(proc));
+    assert_eq!(ends, [Some(MS), Some(2 * MS)]);
+}
+
+#[test]
 fn what_is_nothing_is_refused() {
     let good = Proc::new(0, 0, 1 << 21);
     for (bad, refused) in [

@@ -176,6 +176,33 @@ fn the_flusher_takes_files_in_turn_down_to_the_background() {
 }
 
 #[test]
+fn a_file_goes_on_where_it_stopped_and_only_then_from_its_beginning() {
+    let mut cache = cache(0, 100 * MIB, 1);
+    cache.write(0, 0, (6 * MIB) as u32, 0);
+    let first: Vec<_> = (0..4).map(|_| cache.write_back(0, 0).unwrap()).collect();
+    assert_eq!(first[3].sector, 3 * MIB);
+    cache.write(0, 0, 8, 0);
+    let rest = std::iter::from_fn(|| cache.write_back(0, 0));
+    let rest: Vec<_> = rest.map(|extent| extent.sector).collect();
+    assert_eq!(rest, [4 * MIB, 5 * MIB, 0]);
+}
+
+#[test]
+fn a_turn_that_a_sync_ends_is_not_the_next_files() {
+    let mut cache = cache(0, 100 * MIB, 3);
+    for file in 0..3 {
+        cache.write(file, 0, (6 * MIB) as u32, 0);
+    }
+    assert_eq!(cache.write_back(0, 0).unwrap().proc, 0);
+    while cache.sync(0, 0).is_some() {}
+    let of = |mib: u64| mib * MIB;
+    assert_eq!(
+        turns(&mut cache, 0),
+        [(1, of(4)), (2, of(4)), (1, of(2)), (2, of(2))]
+    );
+}
+
+#[test]
 fn old_files_are_written_and_young_ones_not() {
     let mut cache = cache(10 * MIB, 100 * MIB, 2);
     cache.write(0, 0, 8, 0);
@@ -185,6 +212,7 @@ fn old_files_are_written_and_young_ones_not() {
     let mut at = LOOK_NS;
     let mut wrote = Vec::new();
     while let Some(next) = cache.look(0, at) {
+        assert!(at < 60 * SEC, "it looks for nothing");
         wrote.extend(turns(&mut cache, at).iter().map(|(file, _)| (*file, at)));
         at = next;
     }
