@@ -78,8 +78,11 @@ pub fn serve(options: &Options, ready: &mut dyn FnMut(&Path)) -> Result<(), Erro
     let served = UblkDev::new(ctrl.get_name(), fill, &ctrl)
         .map_err(Error::device("open"))
         .and_then(|dev| run(options, &ctrl, &dev, &signals, ready));
-    // Not the way of the library's destructor, which waits until nobody has the device open.
-    let removed = ctrl.del_dev_async().map_err(Error::device("remove"));
+    // Without waiting until nobody has the device open, where the kernel can.
+    let removed = ctrl
+        .del_dev_async()
+        .or_else(|_| ctrl.del_dev())
+        .map_err(Error::device("remove"));
     served.and(removed.map(drop))
 }
 
@@ -337,7 +340,8 @@ impl<'a> Server<'a> {
             for tag in fetched.drain(..) {
                 self.take(tag, now)?;
             }
-            if self.engine.run(now, &mut done) && self.publish_at.is_none() {
+            let news = self.engine.run(now, &mut done);
+            if news && self.publish.is_some() && self.publish_at.is_none() {
                 self.publish_at = Some(self.published_at + TALLY_EVERY_NS);
             }
             self.tell(&mut done)?;
