@@ -108,7 +108,7 @@ fn draw_page(
     names: &[String],
     axes: (&Axis<'_>, &Axis<'_>),
 ) -> Result<Plot, Error> {
-    let legend = vec![(Mark::Dashes, "entitled by weight".to_owned())];
+    let legend = vec![(Mark::Dashes, "entitled by weight and class".to_owned())];
     let head = legend::height(&legend);
     let high = head + page.len().div_ceil(ACROSS) as f64 * HIGH;
     let title = "Shares over time.";

@@ -31,7 +31,10 @@ fn several(row: &Row) -> bool {
 }
 
 fn legend(blocks: &[Block<'_>]) -> Vec<(Mark, String)> {
-    let mut legend = vec![(Mark::Upright(8.0, 2.2), "entitled by weight".into())];
+    let mut legend = vec![(
+        Mark::Upright(8.0, 2.2),
+        "entitled by weight and class".into(),
+    )];
     let lines = || blocks.iter().flat_map(|b| &b.lines);
     if lines().any(|(_, g)| g.published.is_some()) {
         legend.push((Mark::Point(PUBLISHED), "published".into()));
@@ -102,9 +105,8 @@ pub fn draw(case: &Case) -> Result<Vec<Plot>, Error> {
             &Manner {
                 title: "Shares.".into(),
                 caption:
-                    "A bar ends at what the group got, and the upright line stands at what its \
-                          weight promises."
-                        .into(),
+                    "A bar ends at what the group got, and the upright line stands at what it is entitled to."
+                    .into(),
                 legend: legend(&page),
                 axis: axis(),
                 values: "got",

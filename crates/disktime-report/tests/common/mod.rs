@@ -64,6 +64,11 @@ impl Sketch {
             .collect()
     }
 
+    /// Points of curves and series; fewer where groups are many, for tests to be quick.
+    fn fineness(&self) -> u32 {
+        if self.weights.len() > 100 { 10 } else { 60 }
+    }
+
     fn seed(&self, controller: &str, round: u32, salt: usize) -> u64 {
         let text = format!(
             "{}{}{}{controller}{round}",
@@ -143,8 +148,9 @@ impl Sketch {
             "published": if n == 0 { json!(entitled * 0.98) } else { Value::Null },
         });
         if self.rich {
-            let curve = (0..60).map(|k| {
-                let part = 1.0 - 10_f64.powf(-4.0 * f64::from(k) / 59.0);
+            let last = self.fineness();
+            let curve = (0..=last).map(|k| {
+                let part = 1.0 - 10_f64.powf(-4.0 * f64::from(k) / f64::from(last));
                 json!([at(part), part])
             });
             group["latency_curve"] = curve.collect();
@@ -159,13 +165,14 @@ impl Sketch {
     }
 
     fn enrich(&self, result: &mut Value, controller: &str, round: u32, got: &[f64]) {
-        let steps = 40;
+        let steps = self.fineness();
         let series: serde_json::Map<_, _> = got
             .iter()
             .enumerate()
             .map(|(n, got)| {
-                let wave = |k: usize| {
-                    got * (1.0 + 0.2 * (noise(self.seed(controller, round, n * 100 + k)) - 0.5))
+                let wave = |k: u32| {
+                    got * (1.0
+                        + 0.2 * (noise(self.seed(controller, round, n * 100 + k as usize)) - 0.5))
                 };
                 (
                     format!("group-{n}"),
@@ -173,7 +180,7 @@ impl Sketch {
                 )
             })
             .collect();
-        let times: Vec<_> = (1..=steps).map(|k| k as u64 * 300_000_000).collect();
+        let times: Vec<_> = (1..=steps).map(|k| u64::from(k) * 200_000_000).collect();
         result["series"] = json!({"t_ns": times, "got": series});
         result["disk_title"] = json!("st3250620as, write cache of 128");
         result["about"] =
