@@ -154,6 +154,19 @@ impl Row {
         self.runs.iter().chain(&self.failed)
     }
 
+    /// All runs with a number each: the round's, unless files of several measurements repeat them.
+    #[must_use]
+    pub fn numbered(&self) -> Vec<(u32, &Outcome)> {
+        let rounds: BTreeSet<_> = self.all().map(|r| r.round).collect();
+        let unique = rounds.len() == self.all().count();
+        let mut number = 0;
+        let runs = self.all().map(|run| {
+            number += 1;
+            (if unique { run.round } else { number }, run)
+        });
+        runs.collect()
+    }
+
     /// A group by name.
     #[must_use]
     pub fn group(&self, name: &str) -> Option<&GroupRow> {

@@ -301,7 +301,7 @@ fn names_stand_for_themselves_in_html() {
 #[test]
 fn names_do_not_break_markdown() {
     let text = render(&nasty(), Shape::Markdown);
-    assert!(!text.contains("<b>") && !text.contains("&amp;|"));
+    assert!(!text.contains(['<', '>']) && !text.contains("&amp;|"));
     let mut width = None;
     for line in text.lines() {
         if !line.starts_with('|') {
@@ -464,4 +464,135 @@ fn what_fails_is_told_by_words() {
             assert!(text.contains(told), "{shape:?} lacks {told:?}");
         }
     }
+}
+
+/// A result of two groups, the first with this share.
+fn pair(controller: &str, on: &str, share: f64, rate: f64) -> Value {
+    json!({"disktime_result": 1, "scenario": "s", "on": on, "controller": controller,
+           "kernel": format!("kernel-of-{on}"), "seed": 7, "ios_per_s": rate,
+           "groups": [{"name": "a", "entitled": 0.6, "got": share},
+                      {"name": "b", "entitled": 0.4, "got": 1.0 - share}]})
+}
+
+#[test]
+fn whether_simulator_and_machine_agree_is_told_by_words() {
+    for (measured, verdict, cases) in [(0.614, "| ok |", "1 of 1"), (0.616, "NOT OK", "0 of 1")] {
+        let results = [
+            pair("disktime", "sim", 0.6, 1.0),
+            pair("disktime", "vm", measured, 1.0),
+        ];
+        let text = render(&results, Shape::Markdown);
+        let chapter = chapter(&text, "Simulator against machine");
+        assert!(chapter.contains(verdict), "{chapter}");
+        assert!(chapter.contains(cases), "{chapter}");
+    }
+    let alone = render(&[pair("disktime", "sim", 0.6, 1.0)], Shape::Markdown);
+    assert!(!alone.contains("Simulator against machine"));
+}
+
+#[test]
+fn the_best_is_marked_and_losses_are_named() {
+    let results = [
+        pair("disktime", "vm", 0.57, 90.0),
+        pair("none", "vm", 0.5, 100.0),
+        pair("bfq", "vm", 0.59, 99.0),
+    ];
+    let text = render(&results, Shape::Markdown);
+    let summary = chapter(&text, "Summary");
+    assert!(
+        summary.contains("| s | 3.00 | 10.00 | **\\* 1.00** |"),
+        "{summary}"
+    );
+    assert!(
+        summary.contains("| s | 90.0 % | 100.0 % | 99.0 % |"),
+        "{summary}"
+    );
+    assert!(
+        summary.contains("- s on vm: worst share error 3.00 points, bfq has 1.00"),
+        "{summary}"
+    );
+    assert!(
+        summary.contains("- s on vm: 90.0 I/Os per s, bfq does 99.0 (-9.1 %)"),
+        "{summary}"
+    );
+    let text = render(&results[1..], Shape::Markdown);
+    assert!(
+        !text.contains("not the best"),
+        "nothing is said of disktime where it did not run"
+    );
+}
+
+#[test]
+fn the_colophon_names_kernels_seeds_dates_and_settings() {
+    let mut results = vec![pair("disktime", "vm", 0.6, 1.0); 5];
+    for (n, (seed, date)) in [(3, "03"), (1, "01"), (2, "05"), (9, "02"), (2, "04")]
+        .iter()
+        .enumerate()
+    {
+        results[n]["seed"] = json!(seed);
+        results[n]["round"] = json!(n + 1);
+        results[n]["date"] = json!(format!("2026-01-{date}T00:00:00Z"));
+        results[n]["settings"] = json!({"knob": "turned", "size": 7});
+    }
+    let text = render(&results, Shape::Markdown);
+    let colophon = chapter(&text, "Colophon");
+    for told in [
+        "| vm | kernel-of-vm | 5 | 1 to 3, 9 | 2026-01-01T00:00:00Z to 2026-01-05T00:00:00Z |",
+        "- Settings of disktime: knob turned; size 7",
+    ] {
+        assert!(colophon.contains(told), "{colophon}");
+    }
+}
+
+#[test]
+fn kernels_are_told_apart_where_there_are_several() {
+    let mut results = vec![
+        pair("disktime", "vm", 0.6, 1.0),
+        pair("disktime", "vm", 0.58, 1.0),
+    ];
+    results[1]["kernel"] = json!("another");
+    let text = render(&results, Shape::Markdown);
+    let summary = chapter(&text, "Summary");
+    assert!(summary.contains("| s | vm another | 2.00 |"), "{summary}");
+    assert!(
+        summary.contains("| s | vm kernel-of-vm | 0.00 |"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn each_scenario_has_a_chapter_with_all_its_controllers() {
+    let results = difficult();
+    let text = render(&results, Shape::Markdown);
+    for result in results.iter().filter(|r| r["kept"] != json!(false)) {
+        let chapter = chapter(&text, result["scenario"].as_str().unwrap());
+        let controller = result["controller"].as_str().unwrap();
+        assert!(chapter.contains(controller), "{controller}: {chapter}");
+    }
+}
+
+#[test]
+fn runs_of_several_files_are_told_apart() {
+    let mut results = vec![
+        pair("disktime", "vm", 0.6, 1.0),
+        pair("disktime", "vm", 0.5, 1.0),
+    ];
+    for result in &mut results {
+        result["error"] = json!("it broke");
+    }
+    let told = |results: &[Value]| chapter(&render(results, Shape::Markdown), "s").to_owned();
+    let text = told(&results);
+    assert!(
+        text.contains("disktime, run 1: not whole") && text.contains("disktime, run 2: not whole")
+    );
+    assert!(
+        !text.contains("several versions"),
+        "machines do not repeat themselves"
+    );
+    for result in &mut results {
+        result["on"] = json!("sim");
+    }
+    assert!(told(&results).contains("several versions"));
+    results[1]["seed"] = json!(8);
+    assert!(!told(&results).contains("several versions"));
 }

@@ -68,8 +68,8 @@ pub fn agreement(cases: &[Case]) -> Option<Section<'_>> {
         worst.all(|w| w <= AGREEMENT)
     };
     section.text(format!(
-        "{} of {} agree: with disktime, no group's share on the machine is more than {AGREEMENT} points \
-         off the simulated one.",
+        "They agree in {} of {}: with disktime, no group's share on the machine is more than {AGREEMENT} \
+         points off the simulated one.",
         all.iter().filter(agrees).count(),
         count(all.len(), "case", "cases"),
     ));

@@ -40,11 +40,21 @@ pub fn settings(row: &Row) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn run_name(row: &Row, run: &Outcome) -> String {
-    match row.runs.len() + row.failed.len() {
-        0 | 1 => row.controller.clone(),
-        _ => format!("{}, run {}", row.controller, run.round),
+fn run_name(row: &Row, number: u32) -> String {
+    match row.all().count() {
+        1 => row.controller.clone(),
+        _ => format!("{}, run {number}", row.controller),
     }
+}
+
+/// Runs with their controller and number.
+fn runs(case: &Case) -> impl Iterator<Item = (&Row, u32, &Outcome)> {
+    let rows = case.rows.iter();
+    rows.flat_map(|row| {
+        row.numbered()
+            .into_iter()
+            .map(move |(n, run)| (row, n, run))
+    })
 }
 
 /// Whose check, its name, and what was measured in which run.
@@ -53,9 +63,9 @@ type Failed<'a> = (&'a Row, &'a str, Vec<(u32, Option<f64>)>);
 /// Checks that failed, those of several runs in one line.
 pub fn failed_checks(case: &Case, with_case: bool) -> Vec<Item> {
     let mut failed: Vec<Failed<'_>> = Vec::new();
-    for (row, run) in case.rows.iter().flat_map(|r| r.all().map(move |o| (r, o))) {
+    for (row, number, run) in runs(case) {
         for check in run.checks.iter().filter(|c| c.ok == Some(false)) {
-            let value = (run.round, check.value);
+            let value = (number, check.value);
             let same = failed
                 .iter_mut()
                 .find(|(r, name, _)| r.controller == row.controller && *name == check.name);
@@ -94,10 +104,10 @@ pub fn failed_checks(case: &Case, with_case: bool) -> Vec<Item> {
 /// Runs that do not count or are not whole, and what disktime complained about.
 pub fn circumstances(case: &Case) -> Vec<Item> {
     let mut items = Vec::new();
-    for (row, run) in case.rows.iter().flat_map(|r| r.all().map(move |o| (r, o))) {
+    for (row, number, run) in runs(case) {
         let mut tell = |text: String| {
             items.push(Item {
-                text: format!("{}: {text}", run_name(row, run)),
+                text: format!("{}: {text}", run_name(row, number)),
                 tone: Tone::Bad,
             });
         };
@@ -119,7 +129,22 @@ pub fn circumstances(case: &Case) -> Vec<Item> {
             tell(format!("{} not counted", count(open, "check", "checks")));
         }
     }
+    items.extend(case.rows.iter().filter(|r| differs(r)).map(|row| Item {
+        text: format!(
+            "{}: the simulator gave several results for one seed: the files are of several versions",
+            row.controller
+        ),
+        tone: Tone::Bad,
+    }));
     items
+}
+
+/// Whether a simulation was repeated and did not give what it gave before.
+fn differs(row: &Row) -> bool {
+    let mut seeds = BTreeSet::new();
+    row.all()
+        .filter(|run| run.on == "sim" && run.seed.is_some())
+        .any(|run| !seeds.insert((run.round, run.seed)))
 }
 
 pub fn published_notes(case: &Case) -> Vec<Item> {

@@ -64,7 +64,7 @@ impl Sheet<'_> {
             Mark::Point(look) => self.marker((x, y), look, 4.5),
             Mark::Upright(high, wide) => self.line(&[(x, y - high), (x, y + high)], INK, wide),
             Mark::Hollow => self.bar((x - 11.0, y - 5.0), (x + 11.0, y + 5.0), INK, false),
-            Mark::Dashes => self.dashes((x - 12.0, y), (x + 12.0, y), INK, 1.4),
+            Mark::Dashes => self.dashes((x - 12.0, y), (x + 12.0, y), 1.4),
             Mark::Range => {
                 self.line(&[(x - 11.0, y), (x + 11.0, y)], INK, 1.2)?;
                 self.line(&[(x - 11.0, y - 3.5), (x - 11.0, y + 3.5)], INK, 1.2)?;

@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Frame, share_label, share_ticks};
 use super::legend::Mark;
-use super::palette::{GROUP_FORMS, INK, Look, look};
+use super::palette::{GROUP_FORMS, Look, look};
 use super::sheet::{HEIGHT, Sheet, Side, WIDTH};
 use super::words::fit;
 use super::{Error, Plot, legend, sheet};
@@ -145,7 +145,11 @@ fn draw_panel(
     sheet.axes(frame, x, Some(y))?;
     let name = match row.runs.len() {
         1 => row.controller.clone(),
-        _ => format!("{}, run {}", row.controller, run.round),
+        _ => {
+            let runs = row.numbered();
+            let number = runs.iter().find(|(_, r)| std::ptr::eq(*r, *run));
+            format!("{}, run {}", row.controller, number.map_or(1, |(n, _)| *n))
+        }
     };
     let own = look(&row.controller);
     sheet.marker((frame.left + 5.0, frame.top - 14.0), own, 4.5)?;
@@ -159,7 +163,7 @@ fn draw_panel(
     for name in names {
         if let Some(entitled) = row.group(name).and_then(|g| g.entitled) {
             let height = frame.y(y, entitled);
-            sheet.dashes((frame.left, height), (frame.right, height), INK, 1.4)?;
+            sheet.dashes((frame.left, height), (frame.right, height), 1.4)?;
         }
     }
     let mut ends = Vec::new();
