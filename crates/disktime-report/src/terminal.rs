@@ -20,6 +20,14 @@ pub struct Screen {
     pub colour: bool,
 }
 
+/// A word that no line holds, in pieces that lines hold.
+fn pieces(word: &str, room: usize) -> Vec<String> {
+    let all: Vec<char> = word.chars().collect();
+    all.chunks(room)
+        .map(|piece| piece.iter().collect())
+        .collect()
+}
+
 impl Screen {
     fn paint(self, text: &str, style: Style) -> String {
         match self.colour && !text.is_empty() {
@@ -56,7 +64,8 @@ impl Screen {
         };
         let mut column = lines.chars().count();
         let mut begins = true;
-        for word in text.split_whitespace() {
+        let room = width - indent;
+        for word in text.split_whitespace().flat_map(|w| pieces(w, room)) {
             let length = word.chars().count();
             if !begins && column + 1 + length > width {
                 let _ = write!(lines, "\n{:indent$}", "");
@@ -66,7 +75,7 @@ impl Screen {
                 column += 1;
             }
             begins = false;
-            lines.push_str(word);
+            lines.push_str(&word);
             column += length;
         }
         lines

@@ -206,7 +206,8 @@ fn no_label_leaves_its_plot() {
                 (from, to) = (x, x + size);
                 (top, bottom) = (y - long / 2.0, y + long / 2.0);
             }
-            let slack = size * 0.5;
+            // Half of a line hangs over where plotters moved a label that lay outside.
+            let slack = size * 0.2;
             assert!(
                 from >= -slack && to <= sizes[2] + slack,
                 "{label:?}: {from} to {to} of {}",

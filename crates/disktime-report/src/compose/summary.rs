@@ -211,7 +211,6 @@ fn not_the_best(cases: &[Case]) -> Option<Section<'_>> {
                 lines.push(loss_line(case, &loss, measure));
             }
         }
-        lines.dedup();
         let mut seen = BTreeSet::new();
         lines.retain(|l| seen.insert(l.clone()));
         items.extend(lines.into_iter().map(|text| Item {

@@ -58,7 +58,11 @@ fn controllers<'a>(blocks: &'a [Block<'_>]) -> Vec<&'a Row> {
 
 fn draw_curves(blocks: &[Block<'_>]) -> Result<Plot, Error> {
     const HIGH: f64 = 270.0;
-    let across = blocks.len().clamp(1, 3);
+    let across = match blocks.len() {
+        0 | 1 => 1,
+        2 | 4 => 2,
+        _ => 3,
+    };
     let wide = WIDTH / across as f64;
     let legend: Vec<_> = controllers(blocks)
         .into_iter()

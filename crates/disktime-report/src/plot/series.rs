@@ -4,14 +4,14 @@ use super::axis::{Axis, Frame, share_label, share_ticks};
 use super::legend::Mark;
 use super::palette::{GROUP_FORMS, Look, look};
 use super::sheet::{HEIGHT, Sheet, Side, WIDTH};
-use super::words::fit;
+use super::words::{fit, fit_apart};
 use super::{Error, Plot, legend, sheet};
 use crate::input::{Outcome, Series};
 use crate::reduce::{Case, Row};
 
 const HIGH: f64 = 218.0;
 const ACROSS: usize = 2;
-const NAMES: f64 = 98.0;
+const NAMES: f64 = 124.0;
 
 type Panel<'a> = (&'a Row, &'a Outcome, &'a Series);
 
@@ -214,16 +214,13 @@ fn draw_names(
         *height = height.min(limit);
         limit = *height - APART;
     }
-    for ((end, name, look), height) in ends.into_iter().zip(heights) {
+    let names: Vec<_> = ends.iter().map(|e| e.1).collect();
+    let names = fit_apart(&names, NAMES - 18.0, 11.5);
+    for (((end, _, look), height), name) in ends.into_iter().zip(heights).zip(names) {
         let x = frame.right + 14.0;
         sheet.line(&[end, (x - 4.0, height)], look.colour, 0.8)?;
         sheet.marker((x, height), look, 3.2)?;
-        sheet.text(
-            (x + 8.0, height),
-            &fit(name, NAMES - 18.0, 11.5),
-            11.5,
-            Side::Left,
-        )?;
+        sheet.text((x + 8.0, height), &name, 11.5, Side::Left)?;
     }
     Ok(())
 }

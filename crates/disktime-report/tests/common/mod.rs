@@ -231,7 +231,11 @@ pub fn difficult() -> Vec<Value> {
     let named = Sketch {
         variant: "with <angles> & \"quotes\" | pipes".into(),
         phase: "the-second-phase-which-has-a-long-name-as-well".into(),
-        controllers: vec!["disktime", "none", "mq-deadline+ioprio"],
+        controllers: vec![
+            "disktime",
+            "none",
+            "a-controller-whose-name-is-longer-than-the-room-beside-its-bars",
+        ],
         ..Sketch::new(long, &[3, 1])
     };
     all.extend(named.results());
