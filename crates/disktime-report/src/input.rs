@@ -178,9 +178,9 @@ pub struct Outcome {
     pub seed: Option<u64>,
     /// The window's length.
     pub duration_ns: Option<u64>,
-    /// The disk, as its numbers.
-    #[serde(default, deserialize_with = "lenient")]
-    pub disk: BTreeMap<String, Value>,
+    /// The disk, in whatever terms it was described.
+    #[serde(default)]
+    pub disk: Value,
     /// The disk, in words.
     pub disk_title: Option<String>,
     /// As the kernel had it.

@@ -597,3 +597,32 @@ fn runs_of_several_files_are_told_apart() {
     results[1]["seed"] = json!(8);
     assert!(!told(&results).contains("several versions"));
 }
+
+#[test]
+fn disks_are_named_however_they_are_described() {
+    for (title, disk, told) in [
+        (
+            json!("a disk, cached"),
+            json!({"servers": 1, "service_ns": 1}),
+            "- Disk: a disk, cached",
+        ),
+        (
+            json!(null),
+            json!({"servers": 8, "service_ns": 4e6 as u64}),
+            "- Disk: 8 servers of 4.00 ms",
+        ),
+        (
+            json!(""),
+            json!({"model": "nvme", "size_mib": 7}),
+            "- Disk: model nvme, size\\_mib 7",
+        ),
+        (json!(null), json!("nvme"), "- Disk: nvme"),
+    ] {
+        let mut result = pair("disktime", "vm", 0.6, 1.0);
+        result["disk"] = disk;
+        result["disk_title"] = title;
+        let text = render(&[result], Shape::Markdown);
+        assert!(chapter(&text, "s").contains(told), "{told}: {text}");
+    }
+    assert!(!render(&[pair("disktime", "vm", 0.6, 1.0)], Shape::Markdown).contains("Disk:"));
+}

@@ -16,11 +16,14 @@ fn disk(outcome: &Outcome) -> String {
     }
     let number = |key: &str| outcome.disk.get(key).and_then(Value::as_u64);
     let Some((servers, ns)) = number("servers").zip(number("service_ns")) else {
-        let pairs = outcome
-            .disk
-            .iter()
-            .map(|(k, v)| format!("{k} {}", plain(v)));
-        return pairs.collect::<Vec<_>>().join(", ");
+        return match &outcome.disk {
+            Value::Null => String::new(),
+            Value::Object(fields) => {
+                let pairs = fields.iter().map(|(k, v)| format!("{k} {}", plain(v)));
+                pairs.collect::<Vec<_>>().join(", ")
+            }
+            other => plain(other),
+        };
     };
     let turns = outcome.disk.get("rotational").and_then(Value::as_bool) == Some(true);
     format!(
