@@ -71,6 +71,8 @@ enum Verb {
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         await_quiet: u64,
     },
+    Report(disktime_report::Args),
+    Modeldisk(disktime_modeldisk::Args),
     /// dm-band's tests 1 and 2 with disktime, bfq and none, live
     Demo {
         #[command(flatten)]
@@ -188,16 +190,27 @@ fn main() -> ExitCode {
         }
         Err(e) => {
             eprintln!("error: {e:#}");
-            let hint = e
-                .downcast_ref::<Missing>()
-                .map(|m| m.hint.as_str())
-                .or_else(|| e.downcast_ref::<disktime_vm::Error>()?.advice());
+            let (hint, code) = advice(&e);
             if let Some(hint) = hint {
                 eprintln!("hint: {hint}");
             }
-            ExitCode::FAILURE
+            ExitCode::from(code)
         }
     }
+}
+
+/// One thing to do about an error, and the exit status that it stands for.
+fn advice(error: &anyhow::Error) -> (Option<&str>, u8) {
+    if let Some(missing) = error.downcast_ref::<Missing>() {
+        return (Some(&missing.hint), 1);
+    }
+    if let Some(machine) = error.downcast_ref::<disktime_vm::Error>() {
+        return (machine.advice(), 1);
+    }
+    if let Some(disk) = error.downcast_ref::<disktime_modeldisk::Error>() {
+        return (Some(disk.hint()), disk.exit_code());
+    }
+    disktime_report::advice(error)
 }
 
 fn act(verb: Verb) -> Result<u8> {
@@ -268,6 +281,8 @@ fn act(verb: Verb) -> Result<u8> {
             }
             all.tell(&scenarios, json.as_deref())
         }
+        Verb::Report(args) => args.run(),
+        Verb::Modeldisk(args) => args.run().map(|()| 0),
         Verb::Demo { place, out } => demo(place.parts(), &out),
         Verb::Analyse { dir, files, json } => {
             let scenarios = load(&files)?;
