@@ -41,6 +41,9 @@ const TALLY_EVERY_NS: u64 = 50_000_000;
 /// Serves a disk until SIGINT or SIGTERM, then removes it. `ready` is called with the device's path
 /// once it can be used.
 ///
+/// Other ends than by these leave traces: killed with a full queue, the requests in it fail half a
+/// minute later, and the control device stays.
+///
 /// Blocks these two signals in the calling thread meanwhile; threads that exist already must do so
 /// themselves.
 pub fn serve(options: &Options, ready: &mut dyn FnMut(&Path)) -> Result<(), Error> {
