@@ -24,7 +24,7 @@ export CARGO_TERM_PROGRESS_WHEN ?= auto
 # Modules are kept once built, not taken for intermediate files.
 .SECONDARY:
 .PHONY: help demo test build torture bench vm-shell lint clean \
-	setup setup-test setup-lint tools modules check-core check-rust check-vm measure sim
+	setup setup-test setup-lint tools modules check-core check-rust check-vm measure sim report
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,25 @@ sim: tools ## all scenarios in the simulator, in virtual time
 measure: build ## every measurement that the README quotes (an hour)
 	$(Q)$(BENCH) run scenarios/*.toml --kernel $(KERNEL) --guest $(BIN) --json target/measure.jsonl
 
-bench: measure
+# The matrix that docs/RESULTS.md shows. It can be stopped and gone on with: what is in target/bench
+# and has not changed is not measured again.
+MATRIX = uchida-test1 uchida-test1-mixed uchida-test2 ncq-readers-writers dm-band-test1 \
+	dm-band-test2 dm-band-test3 dm-band-test4 v8-test2 v8-test3 v8-test4 v8-test5 goyal-readers \
+	sizes light-heavy
+
+bench: build ## the matrix of scenarios and controllers, into docs/RESULTS.md (two hours; goes on where it was stopped)
+	$(Q)$(BENCH) run scenarios/*.toml --on sim --controller disktime,none --resume target/bench/sim \
+		>target/bench-sim.txt || test $$? = 6
+	$(Q)$(BENCH) run $(MATRIX:%=scenarios/%.toml) --on vm --kernel $(KERNEL) --guest $(BIN) \
+		--await-quiet 60 --resume target/bench/vm >target/bench-vm.txt || test $$? = 6
+	$(Q)$(MAKE) --no-print-directory report
+
+report: ## docs/RESULTS.md and target/bench/report.html from what is in target/bench
+	$(Q)$(BENCH) report target/bench/sim/*.jsonl target/bench/vm/*.jsonl \
+		--title "disktime: results" --out docs/RESULTS.md
+	$(Q)$(BENCH) report target/bench/sim/*.jsonl target/bench/vm/*.jsonl \
+		--title "disktime: results" --out target/bench/report.html
+	@echo "docs/RESULTS.md, target/bench/report.html"
 
 vm-shell: build ## a shell in a machine with the modules at hand
 	$(Q)$(VM) shell --kernel $(KERNEL) --module null_blk:nr_devices=0 \
@@ -118,7 +136,7 @@ ALL_MODULES = $(foreach k,$(KERNELS),target/kernel/$(k)/disktime-iosched.ko \
 check-vm: $(ALL_MODULES) target/cases/dtcase tools
 	$(Q)$(VM) suite vm/cases --var ko=$(abspath target/kernel) \
 		--var planted=$(abspath target/planted) --var tools=$(abspath target/cases) \
-		--var bin=$(abspath $(BIN)) \
+		--var bin=$(abspath $(BIN)) --var scenarios=$(abspath scenarios) \
 		--var scale=$(SCALE)
 
 torture: build ## the cases in machines at full length (an hour)

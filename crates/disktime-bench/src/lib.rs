@@ -22,6 +22,8 @@ pub mod cost;
 #[cfg(feature = "host")]
 pub mod fio;
 #[cfg(feature = "host")]
+pub mod host;
+#[cfg(feature = "host")]
 pub mod live;
 #[cfg(feature = "host")]
 pub mod machine;

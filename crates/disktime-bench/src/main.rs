@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use disktime_bench::cost;
+use disktime_bench::host::{Device, Refused};
 use disktime_bench::live::Live;
 use disktime_bench::machine::{self, Left, Missing, Parts};
 use disktime_bench::plan::{Controller, Event, Plan, Run};
@@ -63,6 +64,12 @@ enum Verb {
         /// Measure again, N times in all at most, what did not count because the machine was too slow
         #[arg(long, value_name = "N", default_value_t = 1)]
         attempts: u32,
+        /// The disk of --on host; what lies on it is overwritten
+        #[arg(long, value_name = "DEV")]
+        device: Option<PathBuf>,
+        /// Data on that disk that may be destroyed: a file system's or partition table's UUID or label
+        #[arg(long, value_name = "NAME", requires = "device")]
+        destroy: Vec<String>,
         /// Keep each scenario's results in DIR, and measure only those that are not there yet; after an
         /// interruption the same command goes on
         #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "keep"])]
@@ -204,6 +211,9 @@ fn advice(error: &anyhow::Error) -> (Option<&str>, u8) {
     if let Some(missing) = error.downcast_ref::<Missing>() {
         return (Some(&missing.hint), 1);
     }
+    if let Some(refused) = error.downcast_ref::<Refused>() {
+        return (Some(&refused.hint), 1);
+    }
     if let Some(machine) = error.downcast_ref::<disktime_vm::Error>() {
         return (machine.advice(), 1);
     }
@@ -224,11 +234,26 @@ fn act(verb: Verb) -> Result<u8> {
             keep,
             split,
             attempts,
+            device,
+            destroy,
             resume,
             await_quiet,
         } => {
             let scenarios = load(&files)?;
             let options = choice.options(on)?;
+            if on == On::Host {
+                let Some(device) = device else {
+                    bail!("--on host needs a disk: --device /dev/x");
+                };
+                let device = Device::check(&device, &destroy)?;
+                return on_host(
+                    &scenarios,
+                    &options,
+                    &device,
+                    json.as_deref(),
+                    keep.as_deref(),
+                );
+            }
             let parts = place.parts();
             if let Some(dir) = resume {
                 let quiet = Duration::from_secs(await_quiet);
@@ -486,6 +511,49 @@ fn measure(
         },
     );
     Ok(Finished { outcomes, failure })
+}
+
+/// Runs all of the scenarios on a disk of this machine.
+fn on_host(
+    scenarios: &[Scenario],
+    options: &Options,
+    device: &Device,
+    json: Option<&Path>,
+    keep: Option<&Path>,
+) -> Result<u8> {
+    let mut plan = scenario::plan(scenarios, options);
+    for line in device.adapt(&mut plan) {
+        eprintln!("{line}");
+    }
+    // What io.cost is told of a disk is measured on a model of it.
+    let known = |run: &Run| run.controller != Controller::Iocost;
+    if !plan.runs.iter().all(known) {
+        eprintln!("iocost left out: it needs the coefficients of this disk");
+        plan.runs.retain(known);
+    }
+    if plan.runs.is_empty() {
+        bail!("nothing is left to run");
+    }
+    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let dir = keep.unwrap_or(scratch.path());
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let mut live = Live::new(&plan);
+    let events = device.run(&plan, dir, &mut |e| live.hear(e));
+    live.finish();
+    let outcomes = report::collect(
+        &plan,
+        scenarios,
+        &events?,
+        &Evidence {
+            on: On::Host,
+            dir: Some(dir),
+            host_idle: &BTreeMap::new(),
+            latencies: None,
+            seed: options.seed,
+        },
+    );
+    let failure = None;
+    Finished { outcomes, failure }.tell(scenarios, json)
 }
 
 /// Runs all of the scenarios in the simulator.

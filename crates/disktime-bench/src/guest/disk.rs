@@ -32,8 +32,17 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// What the disk is made of.
 enum Kind {
-    NullBlk { config: PathBuf },
-    Ublk { server: Child },
+    NullBlk {
+        config: PathBuf,
+    },
+    Ublk {
+        server: Child,
+    },
+    /// It was there before, with a scheduler and so many requests.
+    Found {
+        scheduler: String,
+        nr_requests: u32,
+    },
 }
 
 /// The disk while it exists.
@@ -156,21 +165,36 @@ fn ublk(spec: &Spec, run: &Run) -> Result<(Kind, String)> {
     Ok((Kind::Ublk { server }, name))
 }
 
+fn found(name: &str) -> Result<(Kind, String)> {
+    let queue = Path::new("/sys/block").join(name).join("queue");
+    let schedulers = read(queue.join("scheduler"))?;
+    let active = schedulers.split(['[', ']']).nth(1);
+    let kind = Kind::Found {
+        scheduler: active.context("the disk has no schedulers")?.to_owned(),
+        nr_requests: read(queue.join("nr_requests"))?.trim().parse()?,
+    };
+    Ok((kind, name.to_owned()))
+}
+
 impl Disk {
-    pub(super) fn make(run: &Run) -> Result<Self> {
+    /// Makes the run's disk, or takes the one that is there.
+    pub(super) fn make(run: &Run, device: Option<&str>) -> Result<Self> {
         let spec = &run.disk;
-        let (kind, name) = match spec.model {
-            Model::Servers { .. } => null_blk(spec, run)?,
-            _ => ublk(spec, run)?,
+        let (kind, name) = match (device, spec.model) {
+            (Some(name), _) => found(name)?,
+            (None, Model::Servers { .. }) => null_blk(spec, run)?,
+            (None, _) => ublk(spec, run)?,
         };
         let sysfs = Path::new("/sys/block").join(&name);
         await_path(&sysfs)?;
         let dev = read(sysfs.join("dev"))?.trim().to_owned();
         let disk = Self { kind, name, dev };
         write(disk.queue("scheduler"), "none")?;
-        // Whoever's the load is.
-        let node = Path::new("/dev").join(DISK);
-        fs::set_permissions(node, fs::Permissions::from_mode(0o666))?;
+        if device.is_none() {
+            // Whoever's the load is.
+            let node = Path::new("/dev").join(DISK);
+            fs::set_permissions(node, fs::Permissions::from_mode(0o666))?;
+        }
         Ok(disk)
     }
 
@@ -316,6 +340,17 @@ impl Disk {
                 write(config.join("power"), "0")?;
                 fs::remove_dir(&*config)
                     .with_context(|| format!("cannot remove {}", config.display()))
+            }
+            Kind::Found {
+                scheduler,
+                nr_requests,
+            } => {
+                let queue = Path::new("/sys/block").join(&self.name).join("queue");
+                write(queue.join("scheduler"), &*scheduler)?;
+                if scheduler != "none" {
+                    write(queue.join("nr_requests"), nr_requests.to_string())?;
+                }
+                Ok(())
             }
             Kind::Ublk { server } => {
                 let _ = fs::remove_file(Path::new("/dev").join(DISK));

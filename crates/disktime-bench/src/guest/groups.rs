@@ -65,6 +65,8 @@ impl Groups {
     }
 
     fn fill(&mut self, run: &Run) -> Result<()> {
+        // A service manager may have it on already.
+        write(Path::new(ROOT).join("cgroup.subtree_control"), "+io")?;
         for group in &run.groups {
             let path = Path::new(ROOT).join(&group.path);
             if let Some(parent) = path.parent().filter(|p| *p != Path::new(ROOT)) {

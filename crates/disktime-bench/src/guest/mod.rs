@@ -7,6 +7,7 @@ mod groups;
 mod load;
 mod tracer;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
@@ -69,16 +70,40 @@ fn command(program: &str, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn send(event: &Event) -> Result<()> {
-    let mut line = serde_json::to_string(event)?;
-    line.push('\n');
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(line.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+/// Where a plan is carried out, and who hears of it.
+pub struct Ground<'a> {
+    /// Takes traces and fio's reports.
+    out: PathBuf,
+    /// A device that is there, `/dev/` left away; else the disk of each run is made.
+    device: Option<&'a str>,
+    hear: RefCell<&'a mut dyn FnMut(&Event) -> Result<()>>,
 }
 
-/// Carries out the plan; says whether all runs went through.
+impl<'a> Ground<'a> {
+    /// On a device of this machine, rather than on disks that are made.
+    pub fn device(
+        out: &Path,
+        device: &'a str,
+        hear: &'a mut dyn FnMut(&Event) -> Result<()>,
+    ) -> Self {
+        Self {
+            out: out.to_owned(),
+            device: Some(device),
+            hear: RefCell::new(hear),
+        }
+    }
+
+    fn send(&self, event: &Event) -> Result<()> {
+        (self.hear.borrow_mut())(event)
+    }
+
+    fn folder(&self, index: usize) -> PathBuf {
+        self.out.join(format!("r{index}"))
+    }
+}
+
+/// Carries out the plan that was put into a machine, and prints events; says whether all runs went
+/// through.
 pub fn run_plan() -> Result<bool> {
     let plan: Plan = serde_json::from_str(&read(PLAN_PATH)?).context("cannot read the plan")?;
     ensure!(
@@ -86,11 +111,29 @@ pub fn run_plan() -> Result<bool> {
         "the plan has version {}, this program speaks {VERSION}: build both from the same sources",
         plan.version
     );
+    let mut print = |event: &Event| {
+        let mut line = serde_json::to_string(event)?;
+        line.push('\n');
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(line.as_bytes())?;
+        stdout.flush()?;
+        Ok(())
+    };
+    let ground = Ground {
+        out: OUT_DIR.into(),
+        device: None,
+        hear: RefCell::new(&mut print),
+    };
+    carry_out(&plan, &ground)
+}
+
+/// Carries out a plan; says whether all runs went through.
+pub fn carry_out(plan: &Plan, ground: &Ground<'_>) -> Result<bool> {
     let release = read("/proc/sys/kernel/osrelease")?.trim().to_owned();
-    send(&Event::Hello { release })?;
+    ground.send(&Event::Hello { release })?;
     let mut ok = true;
     for (index, run) in plan.runs.iter().enumerate() {
-        let mut trial = Trial::default();
+        let mut trial = Trial::new(ground);
         let mut error = trial.measure(index, run).err().map(|e| format!("{e:#}"));
         let last = trial.finish(index, run);
         let (last, lost, counters, health) = match last {
@@ -102,7 +145,7 @@ pub fn run_plan() -> Result<bool> {
         };
         ok &= error.is_none();
         let stuck = error.is_some() && trial.disk.is_some();
-        send(&Event::Done {
+        ground.send(&Event::Done {
             run: index,
             error,
             last,
@@ -121,8 +164,8 @@ pub fn run_plan() -> Result<bool> {
 type End = (Snapshot, u64, BTreeMap<String, u64>, Option<String>);
 
 /// What there is of a run so far; [`Trial::finish`] takes it away, whatever came before.
-#[derive(Default)]
-struct Trial {
+struct Trial<'g, 'h> {
+    ground: &'g Ground<'h>,
     disk: Option<Disk>,
     groups: Option<Groups>,
     tracer: Option<Tracer>,
@@ -130,17 +173,24 @@ struct Trial {
     files: Files,
 }
 
-fn folder(index: usize) -> PathBuf {
-    Path::new(OUT_DIR).join(format!("r{index}"))
-}
+impl<'g, 'h> Trial<'g, 'h> {
+    fn new(ground: &'g Ground<'h>) -> Self {
+        Self {
+            ground,
+            disk: None,
+            groups: None,
+            tracer: None,
+            load: None,
+            files: Files::default(),
+        }
+    }
 
-impl Trial {
     fn measure(&mut self, index: usize, run: &Run) -> Result<()> {
-        let out = folder(index);
+        let out = self.ground.folder(index);
         fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
         // Users write their reports there.
         fs::set_permissions(&out, fs::Permissions::from_mode(0o777))?;
-        self.disk = Some(Disk::make(run)?);
+        self.disk = Some(Disk::make(run, self.ground.device)?);
         self.files.set_up(run)?;
         self.files.lay_out(run)?;
         let disk = self.disk.as_ref().context("no disk")?;
@@ -150,7 +200,7 @@ impl Trial {
             self.tracer = Some(Tracer::start(disk)?);
         }
         self.load = Some(Load::new(run, &out));
-        send(&Event::Start {
+        self.ground.send(&Event::Start {
             run: index,
             nr_requests: disk.nr_requests()?,
             mono_ns: now_ns()?,
@@ -175,7 +225,7 @@ impl Trial {
         load.await_start(&phase.jobs, groups, &before, START_LIMIT)?;
 
         let tick = |snapshot| {
-            send(&Event::Tick {
+            self.ground.send(&Event::Tick {
                 run: index,
                 phase: number,
                 snapshot,
@@ -185,7 +235,7 @@ impl Trial {
         load.check_alive(&phase.jobs)?;
         let begin = look()?;
         let until = begin.mono_ns + phase.duration_ns;
-        send(&Event::Begin {
+        self.ground.send(&Event::Begin {
             run: index,
             phase: number,
             snapshot: begin.clone(),
@@ -228,7 +278,7 @@ impl Trial {
                 }
             }
         };
-        send(&Event::End {
+        self.ground.send(&Event::End {
             run: index,
             phase: number,
             snapshot: end,
@@ -251,7 +301,7 @@ impl Trial {
             last = groups.snapshot(self.disk.as_ref().and_then(|d| d.true_ns(run)).as_deref())?;
         }
         if let Some(tracer) = self.tracer.take() {
-            let path = folder(index).join(TRACE_FILE);
+            let path = self.ground.folder(index).join(TRACE_FILE);
             lost = tracer.finish(&path)?;
         }
         let mut counters = Default::default();

@@ -60,8 +60,8 @@ pub fn summary(cases: &[Case], repeated: usize) -> Vec<Section<'_>> {
         first.list(failed);
     }
     let mut sections = vec![first];
-    sections.extend(who_is_best(cases, Measure::Got));
     sections.extend(who_is_best(cases, Measure::Truth));
+    sections.extend(who_is_best(cases, Measure::Got));
     sections.extend(throughput(cases));
     sections.extend(not_the_best(cases));
     sections
@@ -131,17 +131,20 @@ fn who_is_best(cases: &[Case], measure: Measure) -> Option<Section<'_>> {
     );
     let (title, note) = match measure {
         Measure::Got => (
-            "Who is best: worst share error, in points",
+            "Who is best by its own account: worst share error, in points",
             "For each run, the greatest distance between what a group got and what its weight \
              promises; of several runs, the median. What a group got is its share of disk time by \
              the kernel's counters with disktime, and of I/Os with controllers that know no disk \
-             time. The best of a row is in bold with an asterisk, if there is a difference; numbers in \
-             parentheses do not count, because the machine was too slow or the run is not whole.",
+             time: where requests cost the same, that is the truth, and where they do not it is \
+             what the controller believes. The best of a row is in bold with an asterisk, if there \
+             is a difference; numbers in parentheses do not count, because the machine was too slow \
+             or the run is not whole.",
         ),
         Measure::Truth => (
-            "Who is best by the disk's own time, in points",
-            "The same by the time that the model of the disk spent on each group, which no \
-             controller sees.",
+            "Who is best: worst share error by the disk's own time, in points",
+            "For each run, the greatest distance between a group's share of the time that the model \
+             of the disk spent on requests, which no controller sees, and what its weight promises; \
+             of several runs, the median. Best and parentheses as in the next table.",
         ),
     };
     let mut section = Section::new(3, title);
