@@ -3,7 +3,7 @@
 . /case/lib.sh
 
 run() {
-	disktime bench run /case/tree.toml --on host --controller disktime,none --duration-scale 0.4 "$@"
+	disktime bench run /case/tree.toml --on host --controller disktime --duration-scale 0.3 "$@"
 }
 
 # refused WHY HINT ARGUMENT...
@@ -26,7 +26,8 @@ echo 77 >/sys/block/nb0/queue/nr_requests
 mkdir /sys/fs/cgroup/mine
 
 refused "is no block device" "whole disk" --device /dev/null
-refused "cannot find" "" --device /dev/nosuch 2>/dev/null || true
+run --device /dev/nosuch 2>/tmp/err && fail "a disk that there is not was used"
+grep -q "^error: cannot find /dev/nosuch" /tmp/err || fail "no such disk: $(cat /tmp/err)"
 run --device /dev/small >/tmp/out 2>/tmp/err && fail "a small disk was used"
 grep -q "tree.* left out: the disk has 1024 MiB, the jobs need 3072" /tmp/err || {
 	cat /tmp/err
@@ -50,15 +51,11 @@ grep -q "the disk has 64 MiB" /tmp/err || {
 
 run --device /dev/nb0 --json /tmp/results >/tmp/out 2>/tmp/err
 status=$?
-# The machine may be too slow for the rate, not for the shares.
-test $status = 0 || test $status = 6 || test $status = 1 || {
-	cat /tmp/err
+test $status = 0 || {
+	cat /tmp/out /tmp/err
 	fail "it ended with $status"
 }
-test "$(grep -c '"on":"host"' /tmp/results)" = 4 || {
-	cat /tmp/out /tmp/err
-	fail "not four results"
-}
+test "$(grep -c '"on":"host"' /tmp/results)" = 2 || fail "not two results"
 for share in "A1:0.1[67]" "A2:0.[45]" "B:0.3[234]"; do
 	grep '"phase":"all".*"controller":"disktime"' /tmp/results |
 		grep -q "\"name\":\"${share%%:*}\",[^}]*\"got\":${share#*:}" || {

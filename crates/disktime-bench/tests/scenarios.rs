@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use disktime_bench::plan::Controller;
-use disktime_bench::scenario::{Options, load, runs};
+use disktime_bench::scenario::{On, Options, load, runs};
 
 #[test]
 fn every_scenario_file_is_one() {
@@ -26,10 +26,21 @@ fn every_scenario_file_is_one() {
             "{}",
             path.display()
         );
-        let runs = runs(&scenario, &Options::default());
-        assert!(runs.iter().any(|r| r.controller == Controller::Disktime));
+        let somewhere = [On::Vm, On::Sim].into_iter().flat_map(|on| {
+            let options = Options {
+                on,
+                ..Options::default()
+            };
+            runs(&scenario, &options)
+        });
+        let mut controllers = somewhere.map(|r| r.controller);
+        assert!(
+            controllers.any(|c| c == Controller::Disktime),
+            "{}",
+            path.display()
+        );
     }
-    assert!(count >= 8, "{count} scenario files");
+    assert!(count >= 28, "{count} scenario files");
 }
 
 #[test]
