@@ -451,3 +451,154 @@ fn a_line_has_the_documented_keys() {
         assert!(line["checks"][0].get(key).is_some(), "{key}");
     }
 }
+
+/// Three rows of one case and one of another: bfq at the default, raised, and disktime.
+fn contest(default: (f64, f64), raised: (f64, f64)) -> Vec<bool> {
+    let some = Bed::new(1000).outcomes().swap_remove(1);
+    let row = |controller, is_raised, (error, rate): (f64, f64)| Outcome {
+        controller,
+        raised: is_raised,
+        worst_error: Some(error),
+        ios_per_s: rate,
+        ..some.clone()
+    };
+    let mut rows = vec![
+        row(Controller::Bfq, false, default),
+        row(Controller::Bfq, true, raised),
+        row(Controller::Disktime, false, (0.5, 1.0)),
+        Outcome {
+            variant: "another".into(),
+            ..row(Controller::Bfq, false, (0.9, 1.0))
+        },
+    ];
+    keep_the_better(&mut rows);
+    rows.iter().map(|r| r.kept).collect()
+}
+
+#[test]
+fn the_better_of_two_tag_sets_stands_for_a_controller() {
+    // Nearer to the promise, however slow.
+    assert_eq!(
+        contest((0.10, 900.0), (0.02, 100.0)),
+        [false, true, true, true]
+    );
+    assert_eq!(
+        contest((0.02, 100.0), (0.10, 900.0)),
+        [true, false, true, true]
+    );
+    // About as near: the faster; of equals the default.
+    assert_eq!(
+        contest((0.020, 100.0), (0.023, 900.0)),
+        [false, true, true, true]
+    );
+    assert_eq!(
+        contest((0.02, 100.0), (0.02, 100.0)),
+        [true, false, true, true]
+    );
+}
+
+#[test]
+fn a_window_s_looks_become_a_series() {
+    let mut bed = Bed::new(1000);
+    let tick = |at: u64, a: u64, b: u64| Event::Tick {
+        run: 0,
+        phase: 0,
+        snapshot: snapshot(
+            at * MS,
+            &[
+                ("a", &[("time_usec", a * 1000)]),
+                ("b", &[("time_usec", b * 1000)]),
+            ],
+        ),
+    };
+    let begin = bed
+        .events
+        .iter()
+        .position(|e| matches!(e, Event::Begin { .. }))
+        .unwrap();
+    // One before the window, two in it, one in which nothing happened.
+    bed.events.insert(begin, tick(0, 500, 500));
+    for (place, event) in [tick(250, 200, 50), tick(500, 200, 150), tick(600, 200, 150)]
+        .into_iter()
+        .enumerate()
+    {
+        bed.events.insert(begin + 2 + place, event);
+    }
+    let series = bed.outcomes()[0].series.clone();
+    assert_eq!(series.t_ns, [250 * MS, 500 * MS, 1000 * MS]);
+    assert_eq!(series.got["a"], [0.8, 0.0, 0.8462]);
+    assert_eq!(series.got["b"], [0.2, 1.0, 0.1538]);
+}
+
+#[test]
+fn the_worst_error_is_by_the_best_witness() {
+    let mut groups = Bed::new(1000).outcomes().swap_remove(0).groups;
+    let set = |groups: &mut [GroupResult], shares: [[Option<f64>; 3]; 2]| {
+        for (group, [truth, traced, got]) in groups.iter_mut().zip(shares) {
+            (group.true_share, group.trace_share, group.got) = (truth, traced, got);
+        }
+    };
+    let near = |groups: &[GroupResult], expect: f64| {
+        let error = worst_error(groups).unwrap();
+        assert!((error - expect).abs() < 1e-9, "{error}");
+    };
+    // Promised are 0.75 and 0.25.
+    set(
+        &mut groups,
+        [
+            [Some(0.65), Some(0.75), Some(0.75)],
+            [Some(0.35), Some(0.25), Some(0.25)],
+        ],
+    );
+    near(&groups, 0.10);
+    // Known of one only is not known.
+    set(
+        &mut groups,
+        [
+            [Some(0.65), Some(0.70), Some(0.75)],
+            [None, Some(0.30), Some(0.25)],
+        ],
+    );
+    near(&groups, 0.05);
+    set(
+        &mut groups,
+        [[None, None, Some(0.73)], [None, None, Some(0.27)]],
+    );
+    near(&groups, 0.02);
+}
+
+#[test]
+fn when_groups_were_done_is_compared() {
+    let text = FILE.replacen("[[check]]", "[[check]]\nmetric = \"finish-ratio\"\ngroups = [\"a\", \"b\"]\nexpect = 0.75\nwithin = 0.05\n[[check]]\nmetric = \"finish\"\ngroups = [\"a\"]\nbaseline = { controller = \"none\" }\nmax = 2.2\n[[check]]", 1);
+    let mut bed = Bed::new(1000);
+    bed.scenario = parse(&text, Path::new("t.toml")).unwrap();
+    for event in &mut bed.events {
+        if let Event::End {
+            run, finished_ns, ..
+        } = event
+        {
+            let ends = if *run == 0 {
+                [600 * MS, 800 * MS]
+            } else {
+                [250 * MS, 800 * MS]
+            };
+            *finished_ns = ["a", "b"]
+                .map(str::to_owned)
+                .into_iter()
+                .zip(ends)
+                .collect();
+        }
+    }
+    let outcomes = bed.outcomes();
+    let seen = verdicts(&outcomes[0]);
+    assert_eq!(
+        seen[0],
+        (
+            "time to the end a : b within 0.05 of 0.7500".into(),
+            Some(true)
+        )
+    );
+    let name = "time to the end of a by those of none at most 2.2".to_owned();
+    assert_eq!(seen[1], (name, Some(false)), "600 ms by 250 ms is 2.4");
+    assert_eq!(outcomes[0].groups[0].finished_ns, Some(600 * MS));
+}
