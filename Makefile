@@ -57,9 +57,9 @@ bench: build ## the matrix of scenarios and controllers, into docs/RESULTS.md (t
 
 report: ## docs/RESULTS.md and target/bench/report.html from what is in target/bench
 	$(Q)$(BENCH) report target/bench/sim/*.jsonl target/bench/vm/*.jsonl \
-		--title "disktime: results" --out docs/RESULTS.md
+		--title "disktime: results" --notes docs/results-notes.txt --out docs/RESULTS.md
 	$(Q)$(BENCH) report target/bench/sim/*.jsonl target/bench/vm/*.jsonl \
-		--title "disktime: results" --out target/bench/report.html
+		--title "disktime: results" --notes docs/results-notes.txt --out target/bench/report.html
 	@echo "docs/RESULTS.md, target/bench/report.html"
 
 vm-shell: build ## a shell in a machine with the modules at hand

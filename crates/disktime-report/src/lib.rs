@@ -58,6 +58,9 @@ pub struct Args {
     /// The report's heading
     #[arg(long, value_name = "TEXT", default_value = "disktime: results")]
     title: String,
+    /// Paragraphs to begin with, divided by empty lines: how the figures came about
+    #[arg(long, value_name = "FILE")]
+    notes: Option<PathBuf>,
 }
 
 /// The shape that a file's name asks for.
@@ -69,13 +72,29 @@ fn shape_of(file: &Path) -> Option<Shape> {
     }
 }
 
-/// Makes a report.
+/// A text's paragraphs, each in one line.
+fn paragraphs(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let blocks = lines.split(|l| l.is_empty());
+    blocks
+        .map(|b| b.join(" "))
+        .filter(|b| !b.is_empty())
+        .collect()
+}
+
+/// Makes a report; `notes` are paragraphs that it begins with.
 ///
 /// # Errors
 /// If a plot cannot be drawn.
-pub fn report(input: &Input, title: &str, shape: Shape, screen: Screen) -> Result<String> {
+pub fn report(
+    input: &Input,
+    title: &str,
+    notes: &[String],
+    shape: Shape,
+    screen: Screen,
+) -> Result<String> {
     let cases = reduce::cases(&input.outcomes);
-    let document = compose::compose(title, &cases, input.repeated);
+    let document = compose::compose(title, notes, &cases, input.repeated);
     Ok(match shape {
         Shape::Terminal => terminal::render(&document, screen),
         Shape::Markdown => markdown::render(&document),
@@ -102,7 +121,14 @@ impl Args {
         let by_name = self.out.as_deref().and_then(shape_of);
         let shape = self.output.or(by_name).unwrap_or(Shape::Terminal);
         let screen = self.screen();
-        let text = report(&input, &self.title, shape, screen)?;
+        let notes = match &self.notes {
+            Some(file) => paragraphs(
+                &fs::read_to_string(file)
+                    .with_context(|| format!("cannot read {}", file.display()))?,
+            ),
+            None => Vec::new(),
+        };
+        let text = report(&input, &self.title, &notes, shape, screen)?;
         match &self.out {
             Some(file) => {
                 fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?

@@ -28,7 +28,7 @@ fn input(results: &[Value]) -> Input {
 }
 
 fn render(results: &[Value], shape: Shape) -> String {
-    report(&input(results), "A title", shape, PLAIN).unwrap()
+    report(&input(results), "A title", &[], shape, PLAIN).unwrap()
 }
 
 /// HTML whose elements all end, as XML wants it; `meta` is the only one here that has no end.
@@ -348,7 +348,7 @@ fn lines_fit_the_terminal() {
             width: Some(width),
             colour: false,
         };
-        let text = report(&input, "A title", Shape::Terminal, screen).unwrap();
+        let text = report(&input, "A title", &[], Shape::Terminal, screen).unwrap();
         // Headings and what underlines them are not broken; a terminal does that.
         let mut heading = false;
         for pair in text.lines().zip(text.lines().skip(1)) {
@@ -372,7 +372,7 @@ fn colours_change_no_word() {
             width: Some(120),
             colour,
         };
-        report(&input, "A title", Shape::Terminal, screen).unwrap()
+        report(&input, "A title", &[], Shape::Terminal, screen).unwrap()
     };
     let (plain, coloured) = (shown(false), shown(true));
     assert!(!plain.contains('\x1b') && coloured.contains('\x1b'));
@@ -625,4 +625,24 @@ fn disks_are_named_however_they_are_described() {
         assert!(chapter(&text, "s").contains(told), "{told}: {text}");
     }
     assert!(!render(&[pair("disktime", "vm", 0.6, 1.0)], Shape::Markdown).contains("Disk:"));
+}
+
+#[test]
+fn notes_come_first_in_every_shape() {
+    let notes = ["Shortened: <why> | how.".to_owned(), "Second.".to_owned()];
+    for shape in [Shape::Terminal, Shape::Markdown, Shape::Html] {
+        let made = report(&input(&nasty()), "A title", &notes, shape, PLAIN).unwrap();
+        let at = |text: &str| {
+            made.find(text)
+                .unwrap_or_else(|| panic!("no {text}: {made}"))
+        };
+        assert!(
+            at("Second.") < at(" scenarios in ").min(at(" cases, ")),
+            "{shape:?}"
+        );
+        assert!(at("Shortened:") < at("Second."), "{shape:?}");
+        if shape == Shape::Html {
+            assert!(!made.contains("<why>"), "not escaped");
+        }
+    }
 }

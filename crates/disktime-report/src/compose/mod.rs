@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::document::Document;
+use crate::document::{Document, Section};
 use crate::input::Outcome;
 use crate::reduce::{Case, Row, rank};
 
@@ -47,8 +47,21 @@ fn all_runs(case: &Case) -> impl Iterator<Item = &Outcome> {
 }
 
 /// The whole report.
-pub fn compose<'a>(title: &str, cases: &'a [Case], repeated: usize) -> Document<'a> {
-    let mut sections = summary::summary(cases, repeated);
+pub fn compose<'a>(
+    title: &str,
+    notes: &[String],
+    cases: &'a [Case],
+    repeated: usize,
+) -> Document<'a> {
+    let mut sections = Vec::new();
+    if !notes.is_empty() {
+        let mut section = Section::new(2, "About these figures");
+        for note in notes {
+            section.text(note);
+        }
+        sections.push(section);
+    }
+    sections.extend(summary::summary(cases, repeated));
     sections.extend(agreement::agreement(cases));
     let mut begin = 0;
     while begin < cases.len() {
