@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::plan::{
-    Event, OUT_DIR, PLAN_PATH, Phase, Plan, Run, Snapshot, Stop, TRACE_FILE, VERSION,
+    Controller, Event, OUT_DIR, PLAN_PATH, Phase, Plan, Run, Snapshot, Stop, TRACE_FILE, VERSION,
 };
 
 use disk::Disk;
@@ -222,7 +222,12 @@ impl<'g, 'h> Trial<'g, 'h> {
         load.stop_all_but(&phase.jobs)?;
         let before = look()?;
         load.start(&phase.jobs, groups)?;
-        load.await_start(&phase.jobs, groups, &before, START_LIMIT)?;
+        // Others may let a group starve, which is what a scenario is to show.
+        let (limit, must) = match run.controller {
+            Controller::Disktime => (START_LIMIT, true),
+            _ => (START_LIMIT / 4, false),
+        };
+        load.await_start(&phase.jobs, groups, &before, limit, must)?;
 
         let tick = |snapshot| {
             self.ground.send(&Event::Tick {
@@ -308,7 +313,7 @@ impl<'g, 'h> Trial<'g, 'h> {
         let mut health = None;
         self.files.remove()?;
         if let Some(disk) = &self.disk {
-            if run.controller == crate::plan::Controller::Disktime {
+            if run.controller == Controller::Disktime {
                 counters = disk.counters();
                 health = disk.health();
             }
