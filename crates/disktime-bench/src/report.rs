@@ -168,6 +168,8 @@ pub struct Outcome {
     pub raised: bool,
     /// Whether this stands for the controller, rather than the same with another tag set.
     pub kept: bool,
+    /// Whether shares over the whole window are what the weights promise.
+    pub promises_shares: bool,
     /// What the scenario shows.
     pub about: String,
     /// Who published it.
@@ -518,6 +520,7 @@ pub fn collect(
             outcome.error.clone_from(&error);
             let scenario = scenarios.iter().find(|s| s.name.get_ref() == &run.scenario);
             if let Some(scenario) = scenario {
+                outcome.promises_shares &= scenario.shares;
                 outcome.about.clone_from(&scenario.about);
                 outcome.source.clone_from(&scenario.source);
             }
@@ -694,6 +697,8 @@ impl Window<'_> {
             controller: run.controller,
             raised: run.raised,
             kept: true,
+            // Who is alone gets everything, whoever schedules.
+            promises_shares: busy.len() > 1,
             about: String::new(),
             source: String::new(),
             kernel: String::new(),

@@ -129,3 +129,23 @@ fn controller_that_is_not_modelled_is_refused() {
     let why = sim::run(&plan, dir.path(), 1).unwrap_err();
     assert!(format!("{why:#}").contains("knows no bfq"), "{why:#}");
 }
+
+#[test]
+fn the_end_of_a_group_counts_from_the_window_s_begin() {
+    let text = "name = \"t\"\nduration = \"60s\"\nsettle = \"5s\"\nstop = \"all-jobs-done\"\n\
+                disk = { servers = 1, service_us = 1000 }\n[[group]]\nname = \"a\"\n\
+                job = [{ rw = \"read\", size = \"40m\" }]\n[[group]]\nname = \"b\"\n\
+                job = [{ rw = \"read\", size = \"80m\" }]";
+    let scenario = scenario::parse(text, Path::new("t.toml")).unwrap();
+    let (_, _, outcomes) = simulate(&[scenario], &options(1, 1.0));
+    let done: Vec<f64> = outcomes[0]
+        .groups
+        .iter()
+        .map(|g| g.finished_ns.unwrap() as f64 / 1e9)
+        .collect();
+    // 10,240 I/Os of 1 ms each in turn with b's, then the rest of b's; 5 s are over by then.
+    assert!((done[0] - 15.48).abs() < 0.5, "{done:?}");
+    assert!((done[1] - 25.72).abs() < 0.5, "{done:?}");
+    let window = outcomes[0].duration_ns as f64 / 1e9;
+    assert!((done[1] - window).abs() < 0.1, "{done:?} {window}");
+}

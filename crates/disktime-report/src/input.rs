@@ -212,6 +212,9 @@ pub struct Outcome {
     pub settings: BTreeMap<String, Value>,
     /// Shares over time.
     pub series: Option<Series>,
+    /// Whether shares over the whole window are what the weights promise.
+    #[serde(default = "yes")]
+    pub promises_shares: bool,
     /// Whether the row is the better one of its controller.
     #[serde(default = "yes")]
     pub kept: bool,

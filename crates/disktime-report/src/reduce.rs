@@ -328,7 +328,10 @@ fn reduce_runs(controller: &str, all: Vec<Outcome>) -> Row {
             names.push(&group.name);
         }
     }
-    let worst = |measure| Spread::of(runs.iter().filter_map(|r| worst_error(&r.groups, measure)));
+    let worst = |measure| {
+        let runs = runs.iter().filter(|r| r.promises_shares);
+        Spread::of(runs.filter_map(|r| worst_error(&r.groups, measure)))
+    };
     Row {
         controller: controller.into(),
         counts,

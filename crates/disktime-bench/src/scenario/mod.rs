@@ -122,6 +122,9 @@ pub struct Scenario {
     /// Whether requests are recorded.
     #[serde(default = "yes")]
     pub trace: bool,
+    /// Whether shares over the whole window are what the weights promise.
+    #[serde(default = "yes")]
+    pub shares: bool,
     /// Whether the load fills the disk: a run then counts only where `none` reaches nine tenths of
     /// what the disk can do.
     #[serde(default = "yes")]

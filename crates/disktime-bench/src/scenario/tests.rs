@@ -471,3 +471,22 @@ fn a_scenario_may_be_for_one_place_only() {
     // Who names it gets it.
     assert_eq!(count(On::Vm, &["eight"]), 3);
 }
+
+#[test]
+fn a_disk_may_be_just_large_enough() {
+    // Four regions of 1 GiB.
+    let with = |size: &str| {
+        let disk = format!("disk = {{ model = \"hdd\", size = \"{size}\" }}");
+        let text = GOOD.replacen("disk = { servers = 8, service_us = 4000 }", &disk, 1);
+        parse(
+            &text.replacen("disk = { servers = 1 }\n", "", 1),
+            Path::new("f.toml"),
+        )
+    };
+    assert!(with("4g").is_ok());
+    let bad = with("4095m").map(|_| ()).unwrap_err();
+    assert!(
+        bad.why.contains("has 4095 MiB, the jobs need 4096"),
+        "{bad}"
+    );
+}

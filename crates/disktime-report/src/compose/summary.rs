@@ -67,29 +67,38 @@ pub fn summary(cases: &[Case], repeated: usize) -> Vec<Section<'_>> {
     sections
 }
 
-/// A row for each case, a column for each controller.
-fn matrix(
-    cases: &[Case],
+/// Where cases ran, the simulator last.
+fn places(cases: &[Case]) -> Vec<&str> {
+    let mut places = distinct(cases.iter().map(|c| c.place.as_str()));
+    places.sort_by_key(|place| *place == "sim");
+    places
+}
+
+/// A table for each place: a row for each case, a column for each controller.
+fn matrices<'a>(
+    cases: &'a [Case],
     cell: impl Fn(&Case, &Row) -> Option<Cell>,
     extra: impl Fn(&Case) -> bool,
-) -> Table {
-    let names = controllers(cases);
-    let places = distinct(cases.iter().map(|c| c.place.as_str())).len() > 1;
+) -> Vec<(&'a str, Table)> {
+    let of_place = |place: &'a str| {
+        let here = cases.iter().filter(|c| c.place == place && extra(c));
+        (place, matrix(&here.collect::<Vec<_>>(), &cell))
+    };
+    let tables = places(cases).into_iter().map(of_place);
+    tables.filter(|(_, table)| !table.rows.is_empty()).collect()
+}
+
+fn matrix(cases: &[&Case], cell: impl Fn(&Case, &Row) -> Option<Cell>) -> Table {
+    let names = controllers(cases.iter().copied());
     let mut table = Table::default();
     table.column("case", false, 0);
-    if places {
-        table.column("on", false, 0);
-    }
     table.matrix = Some(table.columns.len());
     for name in &names {
         table.column(name, true, 0);
     }
     let mut scenario = "";
-    for case in cases.iter().filter(|c| extra(c)) {
+    for case in cases {
         let mut row = vec![Cell::from(full_name(case))];
-        if places {
-            row.push(case.place.clone().into());
-        }
         for name in &names {
             let known = case.row(name).and_then(|r| Some((r, cell(case, r)?)));
             row.push(match known {
@@ -107,13 +116,24 @@ fn matrix(
     table
 }
 
+/// Adds tables, each with its place where there are several.
+fn put(section: &mut Section<'_>, tables: Vec<(&str, Table)>) {
+    let several = tables.len() > 1;
+    for (place, table) in tables {
+        if several {
+            section.text(format!("On {place}:"));
+        }
+        section.table(table);
+    }
+}
+
 fn who_is_best(cases: &[Case], measure: Measure) -> Option<Section<'_>> {
-    let known = |c: &Case| c.contestants(measure).count() > 0;
+    let known = |c: &Case| c.rows.iter().any(|r| r.error(measure).is_some());
     // True shares are interesting where there is something to compare.
     if measure == Measure::Truth && !cases.iter().any(|c| c.contestants(measure).count() > 1) {
         return None;
     }
-    let table = matrix(
+    let tables = matrices(
         cases,
         |case, row| {
             let error = row.error(measure)?;
@@ -127,8 +147,11 @@ fn who_is_best(cases: &[Case], measure: Measure) -> Option<Section<'_>> {
             };
             Some(Cell::toned(points(error), tone))
         },
-        |c| measure == Measure::Got || known(c),
+        known,
     );
+    if tables.is_empty() {
+        return None;
+    }
     let (title, note) = match measure {
         Measure::Got => (
             "Who is best by its own account: worst share error, in points",
@@ -149,7 +172,7 @@ fn who_is_best(cases: &[Case], measure: Measure) -> Option<Section<'_>> {
     };
     let mut section = Section::new(3, title);
     section.note(note);
-    section.table(table);
+    put(&mut section, tables);
     if measure == Measure::Got && cases.iter().any(known) {
         section.figure(Figure::Overview(cases));
     }
@@ -157,15 +180,15 @@ fn who_is_best(cases: &[Case], measure: Measure) -> Option<Section<'_>> {
 }
 
 fn throughput(cases: &[Case]) -> Option<Section<'_>> {
-    let table = matrix(
+    let tables = matrices(
         cases,
         |_, row| Some(format!("{:.1} %", row.vs_none? * 100.0).into()),
         |c| c.rows.iter().any(|r| r.vs_none.is_some()),
     );
     let mut section = Section::new(3, "Throughput, in percent of none");
     section.note("I/Os a second of all groups together by those without any controller.");
-    let any = !table.rows.is_empty();
-    section.table(table);
+    let any = !tables.is_empty();
+    put(&mut section, tables);
     any.then_some(section)
 }
 
