@@ -4,7 +4,7 @@
 //! hold. The host turns it into a plan of runs ([`plan`]), boots a machine, in which `dt-bench`
 //! ([`guest`]) carries out the plan and records counters and a trace of requests ([`trace`]).
 //! Back on the host the trace is analysed by a program that knows nothing of the scheduler
-//! ([`analyse`]), and both are put together, checked and shown ([`report`]).
+//! ([`analyse`]), and both are put together, checked and shown ([`results`]).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -28,7 +28,7 @@ pub mod live;
 #[cfg(feature = "host")]
 pub mod machine;
 #[cfg(feature = "host")]
-pub mod report;
+pub mod results;
 #[cfg(feature = "host")]
 pub mod scenario;
 #[cfg(feature = "host")]

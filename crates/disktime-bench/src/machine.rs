@@ -131,7 +131,7 @@ pub fn run(
         case.provide.push(module?.display().to_string());
     }
     case.bins = vec![(trial, None), (command, None)];
-    if plan.runs.iter().any(|run| needs_ublk(run)) {
+    if plan.runs.iter().any(needs_ublk) {
         let server = parts.guest.join("disktime-modeldisk");
         case.bins.push((
             need("the program that serves model disks", server, guest)?,

@@ -18,7 +18,7 @@ use disktime_bench::host::{Device, Refused};
 use disktime_bench::live::Live;
 use disktime_bench::machine::{self, Left, Missing, Parts};
 use disktime_bench::plan::{Controller, Event, Plan, Run};
-use disktime_bench::report::{self, Evidence, Outcome};
+use disktime_bench::results::{self, Evidence, Outcome};
 use disktime_bench::scenario::{self, On, Options, Scenario};
 use disktime_bench::sim;
 use disktime_vm::Progress;
@@ -320,7 +320,7 @@ fn act(verb: Verb) -> Result<u8> {
                 .lines()
                 .map(serde_json::from_str)
                 .collect::<Result<Vec<Event>, _>>()?;
-            let mut outcomes = report::collect(
+            let mut outcomes = results::collect(
                 &plan,
                 &scenarios,
                 &events,
@@ -332,7 +332,7 @@ fn act(verb: Verb) -> Result<u8> {
                     seed: 0,
                 },
             );
-            report::check(&mut outcomes, &scenarios);
+            results::check(&mut outcomes, &scenarios);
             write_json(json.as_deref(), &outcomes)?;
             print!("{}", table::show(&outcomes, &scenarios, false));
             Ok(Finished {
@@ -414,7 +414,7 @@ impl Finished {
 
     /// Checks, writes and shows all of it; the exit status.
     fn tell(mut self, scenarios: &[Scenario], json: Option<&Path>) -> Result<u8> {
-        report::check(&mut self.outcomes, scenarios);
+        results::check(&mut self.outcomes, scenarios);
         write_json(json, &self.outcomes)?;
         // With the results on standard output, the tables are talk.
         let text = table::show(&self.outcomes, scenarios, false);
@@ -498,7 +498,7 @@ fn measure(
         "the machine ran for {:.1} s ({accel})",
         total_ms as f64 / 1000.0
     );
-    let outcomes = report::collect(
+    let outcomes = results::collect(
         plan,
         scenarios,
         &events,
@@ -540,7 +540,7 @@ fn on_host(
     let mut live = Live::new(&plan);
     let events = device.run(&plan, dir, &mut |e| live.hear(e));
     live.finish();
-    let outcomes = report::collect(
+    let outcomes = results::collect(
         &plan,
         scenarios,
         &events?,
@@ -582,7 +582,7 @@ fn simulated(
     let dir = keep.unwrap_or(scratch.path());
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let left = sim::run(&plan, dir, options.seed)?;
-    let outcomes = report::collect(
+    let outcomes = results::collect(
         &plan,
         scenarios,
         &left.events,
@@ -647,7 +647,7 @@ fn demo(parts: Parts, out: &Path) -> Result<u8> {
     let options = Options::default();
     let plan = scenario::plan(&scenarios, &options);
     let mut finished = measure(&scenarios, &plan, &options, &parts, None)?;
-    report::check(&mut finished.outcomes, &scenarios);
+    results::check(&mut finished.outcomes, &scenarios);
     let results = out.join("results.jsonl");
     write_json(Some(&results), &finished.outcomes)?;
     print!("{}", table::show(&finished.outcomes, &scenarios, true));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use disktime_bench::plan::Controller;
-use disktime_bench::report::{CheckResult, Outcome};
+use disktime_bench::results::{CheckResult, Outcome};
 use disktime_bench::scenario::Scenario;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;

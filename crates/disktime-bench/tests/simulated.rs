@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use disktime_bench::plan::{Controller, Event, Plan};
-use disktime_bench::report::{self, Evidence, Outcome};
+use disktime_bench::results::{self, Evidence, Outcome};
 use disktime_bench::scenario::{self, On, Options, Scenario};
 use disktime_bench::sim;
 
@@ -45,8 +45,8 @@ fn simulate(scenarios: &[Scenario], options: &Options) -> (Plan, Vec<Event>, Vec
         latencies: Some(&left.latencies),
         seed: options.seed,
     };
-    let mut outcomes = report::collect(&plan, scenarios, &left.events, &evidence);
-    report::check(&mut outcomes, scenarios);
+    let mut outcomes = results::collect(&plan, scenarios, &left.events, &evidence);
+    results::check(&mut outcomes, scenarios);
     (plan, left.events, outcomes)
 }
 

@@ -256,7 +256,7 @@ fn cases_keep_the_order_of_the_files_and_controllers_theirs() {
 #[test]
 fn what_promises_no_shares_is_no_contest() {
     let mut made = result("disktime", 1, 100.0, &[(0.5, 0.4), (0.5, 0.6)]);
-    let error = |made: &Value| reduced(&[made.clone()])[0].rows[0].error(Measure::Got);
+    let error = |made: &Value| reduced(std::slice::from_ref(made))[0].rows[0].error(Measure::Got);
     assert_eq!(error(&made).map(f64::round), Some(10.0));
     made["promises_shares"] = json!(false);
     assert_eq!(error(&made), None);

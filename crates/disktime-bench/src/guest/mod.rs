@@ -70,22 +70,21 @@ fn command(program: &str, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Somebody who hears of what happens.
+pub type Hear<'a> = dyn FnMut(&Event) -> Result<()> + 'a;
+
 /// Where a plan is carried out, and who hears of it.
 pub struct Ground<'a> {
     /// Takes traces and fio's reports.
     out: PathBuf,
     /// A device that is there, `/dev/` left away; else the disk of each run is made.
     device: Option<&'a str>,
-    hear: RefCell<&'a mut dyn FnMut(&Event) -> Result<()>>,
+    hear: RefCell<&'a mut Hear<'a>>,
 }
 
 impl<'a> Ground<'a> {
     /// On a device of this machine, rather than on disks that are made.
-    pub fn device(
-        out: &Path,
-        device: &'a str,
-        hear: &'a mut dyn FnMut(&Event) -> Result<()>,
-    ) -> Self {
+    pub fn device(out: &Path, device: &'a str, hear: &'a mut Hear<'a>) -> Self {
         Self {
             out: out.to_owned(),
             device: Some(device),

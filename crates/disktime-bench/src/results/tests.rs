@@ -1,3 +1,4 @@
+use super::window::worst_error;
 use super::*;
 use crate::scenario::{Options, parse, plan};
 use crate::trace::{Kind, Record};
