@@ -6,32 +6,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use disktime_model::Region;
+
 use crate::trace::{Kind, Record};
-
-/// A part of the disk: `count` stretches of `len` sectors, the first at `from`, each `stride` after
-/// the one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
-    /// First sector of the first stretch.
-    pub from: u64,
-    /// Sectors of a stretch.
-    pub len: u64,
-    /// From the first sector of a stretch to that of the next; at least `len`.
-    pub stride: u64,
-    /// Number of stretches.
-    pub count: u64,
-}
-
-impl Region {
-    /// Whether the sector lies in it.
-    #[must_use]
-    pub fn contains(&self, sector: u64) -> bool {
-        let Some(at) = sector.checked_sub(self.from) else {
-            return false;
-        };
-        at / self.stride < self.count && at % self.stride < self.len
-    }
-}
 
 /// What one region's requests had in the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -274,19 +251,6 @@ mod tests {
             stride: 1000,
             count: 1,
         }
-    }
-
-    #[test]
-    fn a_region_may_be_several_stretches() {
-        let region = Region {
-            from: 100,
-            len: 10,
-            stride: 30,
-            count: 3,
-        };
-        let inside: Vec<u64> = (0..300).filter(|&s| region.contains(s)).collect();
-        let expect: Vec<u64> = (100..110).chain(130..140).chain(160..170).collect();
-        assert_eq!(inside, expect);
     }
 
     fn at(at_ns: u64, kind: Kind, sector: u64, sectors: u32) -> Record {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use disktime_model::Spec;
+use disktime_model::{Region, Spec};
 use serde::{Deserialize, Serialize};
 
 /// Host and guest must agree on this number.
@@ -218,6 +218,23 @@ pub struct Job {
     pub bytes: Option<u64>,
     /// I/Os that it keeps outstanding: it counts as started when it has done twice as many.
     pub depth: u32,
+}
+
+impl Job {
+    /// Where its requests lie.
+    #[must_use]
+    pub fn region(&self) -> Region {
+        let (len, stride, count) = match self.whole_sectors {
+            Some(all) => (all, all, 1),
+            None => (self.region_sectors, self.stride_sectors, self.processes),
+        };
+        Region {
+            from: self.from_sector,
+            len,
+            stride,
+            count: count.into(),
+        }
+    }
 }
 
 /// A part of a run in which the same jobs run.

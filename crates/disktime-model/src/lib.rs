@@ -16,10 +16,12 @@
 
 pub mod hdd;
 pub mod net;
+pub mod region;
 pub mod servers;
 pub mod spec;
 pub mod ssd;
 
+pub use region::Region;
 pub use spec::{Model, Spec};
 
 /// What the host asks for.

@@ -16,7 +16,6 @@ mod args;
 mod engine;
 mod error;
 mod memory;
-mod region;
 mod serve;
 mod tally;
 
@@ -25,10 +24,10 @@ use std::path::PathBuf;
 use disktime_model::Spec;
 
 pub use args::Args;
+pub use disktime_model::Region;
 pub use engine::{Done, Engine, Io, Kind, Refused};
 pub use error::Error;
 pub use memory::Memory;
-pub use region::Region;
 pub use serve::serve;
 pub use tally::{Account, Late, Tally};
 

@@ -121,17 +121,11 @@ fn server_args(spec: &Spec, run: &Run) -> Vec<String> {
     if let Some(mib) = spec.size_mib {
         args.push(format!("--size={mib}M"));
     }
-    for job in &run.jobs {
-        let (len, count) = match job.whole_sectors {
-            Some(all) => (all, 1),
-            None => (job.region_sectors, job.processes),
-        };
-        let stride = job.stride_sectors.max(len);
-        args.push(format!(
-            "--region={}:{len}:{stride}:{count}",
-            job.from_sector
-        ));
-    }
+    args.extend(
+        run.jobs
+            .iter()
+            .map(|job| format!("--region={}", job.region())),
+    );
     args
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::analyse::{Region, Tally, analyse};
+use disktime_model::Region;
+
+use crate::analyse::{Tally, analyse};
 use crate::plan::{Controller, Job, Run, Snapshot};
 use crate::scenario::{On, entitled};
 use crate::trace;
@@ -322,25 +324,5 @@ impl Window<'_> {
             }
         }
         series
-    }
-}
-
-impl Job {
-    /// Where its requests lie.
-    pub(super) fn region(&self) -> Region {
-        if let Some(all) = self.whole_sectors {
-            return Region {
-                from: self.from_sector,
-                len: all,
-                stride: all,
-                count: 1,
-            };
-        }
-        Region {
-            from: self.from_sector,
-            len: self.region_sectors,
-            stride: self.stride_sectors,
-            count: self.processes.into(),
-        }
     }
 }

@@ -17,6 +17,7 @@ pub struct Region {
 }
 
 impl Region {
+    /// Whether the sector lies in one of them.
     pub fn contains(&self, sector: u64) -> bool {
         let Some(into) = sector.checked_sub(self.from) else {
             return false;
