@@ -122,13 +122,16 @@ impl Load {
         }
     }
 
-    /// An error if one of these jobs has ended.
+    /// An error if one of these jobs has ended, unless it was to, when all is done.
     pub(super) fn check_alive(&mut self, jobs: &[usize]) -> Result<()> {
         for &index in jobs {
             let Some(child) = &mut self.running[index] else {
                 continue;
             };
             if let Some(status) = child.try_wait()? {
+                if self.runtime.is_none() && status.success() {
+                    continue;
+                }
                 let name = &self.jobs[index].name;
                 bail!(
                     "fio of job {name} ended early with {status}: {}",
