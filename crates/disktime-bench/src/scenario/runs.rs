@@ -242,10 +242,9 @@ impl Scenario {
             round,
             controller,
             raised,
-            // What is no disk was refused with the file.
             disk: self
                 .disk_of(variant)
-                .unwrap_or_else(|_| Spec::new(disktime_model::Model::Nvme)),
+                .expect("a file whose disk is none was refused"),
             cost_model: None,
             fs: self.fs.map(|fs| plan::Fs {
                 kind: match fs {
