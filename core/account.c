@@ -96,12 +96,19 @@ static void learn_mean(u64 *mean, u64 sample)
 		*mean += (s64)(sample - *mean) >> MEAN_SHIFT;
 }
 
-void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns)
+void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue, enum dt_dir dir,
+		   u64 actual_ns)
 {
 	/* A mean of 0 would say that nothing is known. */
 	actual_ns = dt_max(actual_ns, 1);
-	learn_mean(&item->queue->cost_ns[item->dir], actual_ns);
-	learn_mean(&dev->cost_ns[item->dir], actual_ns);
+	learn_mean(&queue->cost_ns[dir], actual_ns);
+	learn_mean(&dev->cost_ns[dir], actual_ns);
+}
+
+void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns)
+{
+	if (!dev->given)
+		dt_learn_cost(dev, item->queue, item->dir, actual_ns);
 	learn_mean(&dev->service_ns,
 		   dt_max(dev->clock_ns - item->dispatch_ns, 1));
 }

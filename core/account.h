@@ -12,6 +12,8 @@ dt_internal u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *que
 		enum dt_dir dir);
 /* What a dispatched item did cost up to now; learned for the next estimate. */
 dt_internal u64 dt_actual(struct dt_dev *dev, const struct dt_item *item);
+dt_internal void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue,
+		enum dt_dir dir, u64 actual_ns);
 dt_internal void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns);
 
 #endif /* DISKTIME_ACCOUNT_H */

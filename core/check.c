@@ -293,9 +293,10 @@ int dt_check(struct dt_dev *dev)
 	 */
 	slack = 2 * counts->dispatched + 1;
 	charged = dev->charged_ns + dev->excess_ns;
-	if (charged > dev->busy_ns ||
-	    (!dev->nr_inflight && !counts->clamped &&
-	     dev->busy_ns - charged > slack))
+	if (!dev->given &&
+	    (charged > dev->busy_ns ||
+	     (!dev->nr_inflight && !counts->clamped &&
+	      dev->busy_ns - charged > slack)))
 		return INV_CHARGED;
 	return check_hold(dev);
 }

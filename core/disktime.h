@@ -261,6 +261,7 @@ struct dt_dev {
 	u64 excess_ns;			/* cut off charges that were too long */
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item */
 	u64 service_ns;			/* mean dispatch to completion */
+	bool given;			/* charges come by dt_charge() alone */
 
 	/* selection: select.c */
 	u32 nr_queued;
@@ -339,6 +340,14 @@ struct dt_item *dt_item_prev(struct dt_item *item);
 struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now);
 /* A dispatched item that is done; any other is left alone. Returns the charge. */
 u64 dt_complete(struct dt_dev *dev, struct dt_item *item, u64 now);
+/*
+ * What an item of @queue took, where dev->given says that somebody knows: the
+ * simulator, to judge all else without the accounting. To be called as often
+ * and as late as more becomes known, also when the item is long complete;
+ * @estimate_ns is the item's at the first call, and 0 later.
+ */
+void dt_charge(struct dt_dev *dev, struct dt_queue *queue, enum dt_dir dir,
+	       u64 took_ns, u64 estimate_ns, u64 now);
 /* A dispatched item that the device gave back: it will be inserted again. */
 void dt_requeue(struct dt_dev *dev, struct dt_item *item, u64 now);
 /* Time has passed: to be called at the time that dt_wake_at() gave. */

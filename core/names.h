@@ -6,6 +6,7 @@
 #ifndef DISKTIME_NAMES_H
 #define DISKTIME_NAMES_H
 
+#define dt_charge	disktime_core_charge
 #define dt_check	disktime_core_check
 #define dt_complete	disktime_core_complete
 #define dt_dev_init	disktime_core_dev_init

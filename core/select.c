@@ -557,7 +557,7 @@ static u64 back(struct dt_dev *dev, struct dt_item *item)
 {
 	struct dt_queue *queue = item->queue;
 	struct dt_group *grp = queue->grp;
-	u64 actual = dt_actual(dev, item);
+	u64 actual = dev->given ? item->estimate_ns : dt_actual(dev, item);
 
 	if (unlikely(!queue->ent.nr_inflight)) {
 		dt_fail(dev, DT_FAULT_COUNT, dev->clock_ns);
@@ -570,8 +570,10 @@ static u64 back(struct dt_dev *dev, struct dt_item *item)
 		dev->turn_used_ns = used > item->estimate_ns ?
 				    used - item->estimate_ns : 0;
 	}
-	grp->stats.time_ns[item->dir] += actual;
-	dev->charged_ns += actual;
+	if (!dev->given) {
+		grp->stats.time_ns[item->dir] += actual;
+		dev->charged_ns += actual;
+	}
 	queue->think.last_end_ns = dev->clock_ns;
 	grp->think.last_end_ns = dev->clock_ns;
 	return actual;
@@ -594,6 +596,23 @@ u64 dt_complete(struct dt_dev *dev, struct dt_item *item, u64 now)
 	dev->counts.completed++;
 	dt_dev_update(dev);
 	return actual;
+}
+
+void dt_charge(struct dt_dev *dev, struct dt_queue *queue, enum dt_dir dir,
+	       u64 took_ns, u64 estimate_ns, u64 now)
+{
+	struct dt_group *grp = queue->grp;
+	s64 more = (s64)(took_ns - estimate_ns);
+
+	dt_clock(dev, now);
+	dt_path_charge(dev, &queue->ent, more);
+	if (dev->turn_grp == grp)
+		dev->turn_used_ns = dt_max((s64)dev->turn_used_ns + more, 0);
+	grp->stats.time_ns[dir] += took_ns;
+	dev->charged_ns += took_ns;
+	if (estimate_ns)
+		dt_learn_cost(dev, queue, dir, took_ns);
+	dt_dev_update(dev);
 }
 
 void dt_requeue(struct dt_dev *dev, struct dt_item *item, u64 now)

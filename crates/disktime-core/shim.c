@@ -73,6 +73,11 @@ void dts_tune(struct dt_dev *dev, const u64 *in, u64 now)
 	dt_dev_tune(dev, &tun, now);
 }
 
+void dts_given(struct dt_dev *dev, bool given)
+{
+	dev->given = given;
+}
+
 bool dts_has_work(const struct dt_dev *dev)
 {
 	return dt_has_work(dev);

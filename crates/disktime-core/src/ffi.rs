@@ -18,6 +18,7 @@ unsafe extern "C" {
     pub fn dts_root(all: *mut DevBox) -> *mut Group;
     pub fn dts_tunables_get(dev: *const Dev, out: *mut u64);
     pub fn dts_tune(dev: *mut Dev, input: *const u64, now: u64);
+    pub fn dts_given(dev: *mut Dev, given: bool);
     pub fn dts_has_work(dev: *const Dev) -> bool;
     pub fn dts_dev_state(dev: *const Dev, out: *mut u64);
     pub fn dts_dev_counts(dev: *const Dev, out: *mut u64);
@@ -73,6 +74,14 @@ unsafe extern "C" {
     pub fn dt_item_prev(item: *mut Item) -> *mut Item;
     pub fn dt_dispatch(dev: *mut Dev, now: u64) -> *mut Item;
     pub fn dt_complete(dev: *mut Dev, item: *mut Item, now: u64) -> u64;
+    pub fn dt_charge(
+        dev: *mut Dev,
+        queue: *mut Queue,
+        dir: u32,
+        took_ns: u64,
+        estimate_ns: u64,
+        now: u64,
+    );
     pub fn dt_requeue(dev: *mut Dev, item: *mut Item, now: u64);
     pub fn dt_tick(dev: *mut Dev, now: u64);
     pub fn dts_wake_at(dev: *const Dev) -> u64;

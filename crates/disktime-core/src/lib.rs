@@ -421,6 +421,30 @@ impl Device {
         Ok(Nanos(charge))
     }
 
+    /// From now on an item keeps the estimate made at its dispatch as its charge, and what items
+    /// took is said by [`Device::charge`] alone.
+    pub fn set_given(&mut self, given: bool) {
+        // SAFETY: the device is alive.
+        unsafe { ffi::dts_given(self.dev, given) };
+    }
+
+    /// Says what an item of the queue took, complete or not, as often as more becomes known;
+    /// `estimate` is the item's at the first time, and nothing later. See [`Device::set_given`].
+    pub fn charge(
+        &mut self,
+        queue: QueueId,
+        dir: Dir,
+        took: Nanos,
+        estimate: Nanos,
+        now: Nanos,
+    ) -> Result<(), Error> {
+        let ptr = self.queue(queue)?.ptr;
+        // SAFETY: the queue is alive.
+        unsafe { ffi::dt_charge(self.dev, ptr, dir as u32, took.0, estimate.0, now.0) };
+        self.verify();
+        Ok(())
+    }
+
     /// The device gives a dispatched item back: [`Device::insert_again`] or [`Device::remove`] it.
     pub fn requeue(&mut self, item: ItemId, now: Nanos) -> Result<(), Error> {
         self.expect(item, ItemLife::Dispatched, "dispatched")?;
