@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::plan::{Controller, Event, Plan, Run, Snapshot};
+use crate::plan::{Event, Plan, Run, Snapshot};
 use crate::scenario::entitled;
 
 /// What is shown.
@@ -35,9 +35,9 @@ fn style(template: &str) -> ProgressStyle {
 
 /// Disk time with disktime, I/Os else: growth since `from`.
 fn received(run: &Run, group: &str, from: &Snapshot, to: &Snapshot) -> f64 {
-    let keys: &[&str] = match run.controller {
-        Controller::Disktime => &["time_usec"],
-        _ => &["io.rios", "io.wios"],
+    let keys: &[&str] = match run.controller.is_disktime() {
+        true => &["time_usec"],
+        false => &["io.rios", "io.wios"],
     };
     let at = |s: &Snapshot| -> u64 {
         keys.iter()

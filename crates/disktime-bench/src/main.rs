@@ -157,6 +157,10 @@ impl Choice {
                 self.duration_scale
             );
         }
+        let told = Controller::DisktimeTrue;
+        if on != On::Sim && self.controller.iter().flatten().any(|&c| c == told) {
+            bail!("nobody but a model knows what requests truly took: {told} is for --on sim");
+        }
         if self.runs == Some(0) {
             bail!("--runs is 0: nothing would be measured");
         }

@@ -67,6 +67,10 @@ pub struct Run {
 pub enum Controller {
     /// This project's.
     Disktime,
+    /// The same with what requests took by the model's account: in the simulator only.
+    #[serde(rename = "disktime+true")]
+    #[cfg_attr(feature = "host", value(name = "disktime+true"))]
+    DisktimeTrue,
     /// BFQ with `io.bfq.weight`, `low_latency` off.
     Bfq,
     /// The same with `strict_guarantees`: one request in the disk at a time.
@@ -94,6 +98,7 @@ impl Controller {
     pub fn name(self) -> &'static str {
         match self {
             Self::Disktime => "disktime",
+            Self::DisktimeTrue => "disktime+true",
             Self::Bfq => "bfq",
             Self::BfqStrict => "bfq+strict",
             Self::None => "none",
@@ -108,11 +113,18 @@ impl Controller {
     #[must_use]
     pub fn scheduler(self) -> &'static str {
         match self {
+            Self::DisktimeTrue => "disktime",
             Self::BfqStrict => "bfq",
             Self::MqDeadlineIoprio => "mq-deadline",
             Self::Iocost => "none",
             other => other.name(),
         }
+    }
+
+    /// Whether it is this project's, by whatever account it charges.
+    #[must_use]
+    pub fn is_disktime(self) -> bool {
+        matches!(self, Self::Disktime | Self::DisktimeTrue)
     }
 
     /// Whether it has a tag set whose size can be chosen.

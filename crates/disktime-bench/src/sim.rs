@@ -12,17 +12,18 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use disktime_core::{Class, Dir, Nanos, Order, Weight};
 use disktime_sim::{
-    self as sim, Controller as Policy, Dirty, Mix, Observer, Op, Pattern, Setup, Sim,
+    self as sim, Charge, Controller as Policy, Dirty, Mix, Observer, Op, Pattern, Setup, Sim,
 };
 
 use crate::fio::Latencies;
 use crate::plan::{Controller, Event, Job, Plan, Run, Snapshot, Stop, TRACE_FILE};
 use crate::trace::{self, Kind, Record};
 
-/// Whom the simulator can run: disktime's core, and `none`, which is order of arrival.
+/// Whom the simulator can run: disktime's core, and the same with true charges, and `none`, which is
+/// order of arrival.
 #[must_use]
 pub fn knows(controller: Controller) -> bool {
-    matches!(controller, Controller::Disktime | Controller::None)
+    controller.is_disktime() || controller == Controller::None
 }
 
 /// What a simulated plan left, besides files.
@@ -168,7 +169,7 @@ fn processes(job: &Job, stop: Stop) -> Result<Vec<sim::Proc>> {
 }
 
 fn policy(run: &Run) -> Result<Policy> {
-    if run.controller != Controller::Disktime {
+    if !run.controller.is_disktime() {
         return Ok(Policy::Fifo);
     }
     let value = |name: &str| run.iosched.get(name).map(String::as_str);
@@ -194,6 +195,10 @@ fn policy(run: &Run) -> Result<Policy> {
             })
             .transpose()?,
         strict: count("strict")? == Some(1),
+        charge: match run.controller {
+            Controller::DisktimeTrue => Charge::True,
+            _ => Charge::Own,
+        },
     })
 }
 
@@ -264,7 +269,7 @@ fn snapshot(run: &Run, sim: &Sim<Recorder>) -> Result<Snapshot> {
         let mut pairs = BTreeMap::new();
         let mut put = |key: &str, value: u64| pairs.insert(key.to_owned(), value);
         put("true_nsec", tally.true_ns);
-        if run.controller == Controller::Disktime {
+        if run.controller.is_disktime() {
             put("time_usec", stats.total_time().0 / 1000);
             put("rios", stats.ios[0]);
             put("wios", stats.ios[1]);
@@ -412,7 +417,7 @@ fn simulate(index: usize, run: &Run, out: &Path, seed: u64, left: &mut Left) -> 
             ("completed".to_owned(), counts.completed),
             ("empty".to_owned(), counts.empty),
         ]),
-        health: (run.controller == Controller::Disktime).then(|| "ok".to_owned()),
+        health: run.controller.is_disktime().then(|| "ok".to_owned()),
     });
     for (job, procs) in run.jobs.iter().zip(&of_job) {
         let all = left.latencies.entry((index, job.name.clone())).or_default();

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use disktime_bench::plan::Controller;
 use disktime_bench::results::{CheckResult, Outcome};
 use disktime_bench::scenario::Scenario;
 use tabled::builder::Builder;
@@ -190,10 +189,7 @@ pub fn show(outcomes: &[Outcome], scenarios: &[Scenario], brief: bool) -> String
             }
         }
     }
-    if outcomes
-        .iter()
-        .any(|o| o.controller != Controller::Disktime)
-    {
+    if outcomes.iter().any(|o| !o.controller.is_disktime()) {
         let _ = writeln!(
             text,
             "\ngot: share of disk time; of I/Os where the controller is not disktime"

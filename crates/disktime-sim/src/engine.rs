@@ -1,7 +1,7 @@
 //! The event loop.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use disktime_core::{
     Counts, Device, Dir, Entity, GroupId, ItemId, Nanos, Request, Stats, Tunables, WaiterId, Weight,
@@ -14,7 +14,7 @@ use crate::cache::Cache;
 use crate::issuers::{Ask, Issuer, populate};
 use crate::observe::{Observer, Op, Silent, Tally};
 use crate::process::{Kind, Next, Process, Wish};
-use crate::setup::{Controller, Invalid, Setup, check};
+use crate::setup::{Charge, Controller, Invalid, Setup, check};
 
 /// As the elevator has it: with so many tags, all but the last quarter go without formalities.
 const PLENTY: u32 = 64;
@@ -29,6 +29,15 @@ struct InFlight {
     item: Option<ItemId>,
 }
 
+/// With charges by the model's account: what is on its way to the core.
+struct Given {
+    /// By a request's id, until the model first says what it took: what its dispatch was charged.
+    estimates: HashMap<u64, Nanos>,
+    /// By group, and the root: true time that was not a whole nanosecond of the device's.
+    rests: Vec<u64>,
+    parallelism: u64,
+}
+
 enum Gate {
     /// Waiters of the core, by their index the issuer.
     Core(Vec<usize>),
@@ -41,6 +50,7 @@ pub struct Sim<O: Observer = Silent> {
     disk: Box<dyn Disk>,
     core: Device,
     scheduled: bool,
+    given: Option<Given>,
     procs: Vec<Process>,
     issuers: Vec<Issuer>,
     cache: Cache,
@@ -75,8 +85,15 @@ pub struct Sim<O: Observer = Silent> {
     pub observer: O,
 }
 
-fn id_of(serial: u64, issuer: u32, slot: u16) -> u64 {
-    serial << 32 | u64::from(issuer) << 16 | u64::from(slot)
+fn id_of(serial: u64, dir: Dir, issuer: u32, slot: u16) -> u64 {
+    serial << 33 | (dir as u64) << 32 | u64::from(issuer) << 16 | u64::from(slot)
+}
+
+fn dir_of(id: u64) -> Dir {
+    match id >> 32 & 1 {
+        0 => Dir::Read,
+        _ => Dir::Write,
+    }
 }
 
 fn issuer_of(id: u64) -> usize {
@@ -107,8 +124,10 @@ impl<O: Observer> Sim<O> {
             depth,
             order,
             strict,
+            charge,
         } = setup.controller
         {
+            core.set_given(charge == Charge::True);
             let usual = core.tunables();
             let tunables = Tunables {
                 slice: slice.unwrap_or(usual.slice),
@@ -125,6 +144,17 @@ impl<O: Observer> Sim<O> {
             groups.push(core.add_group(parent, group.weight, group.class)?);
         }
         let (procs, issuers, cache, domains) = populate(&setup, &mut core, &groups)?;
+        let given = match setup.controller {
+            Controller::Disktime {
+                charge: Charge::True,
+                ..
+            } => Some(Given {
+                estimates: HashMap::new(),
+                rests: vec![0; groups.len() + 1],
+                parallelism: setup.disk.parallelism().into(),
+            }),
+            _ => None,
+        };
         let slot_count = u16::try_from(slots).map_err(|_| Invalid::Tags)?;
         Ok(Sim {
             now: 0,
@@ -137,6 +167,7 @@ impl<O: Observer> Sim<O> {
             disk: setup.disk,
             core,
             scheduled,
+            given,
             procs,
             issuers,
             cache,
@@ -278,10 +309,7 @@ impl<O: Observer> Sim<O> {
         self.disk.run(now, &mut events);
         for event in events.drain(..) {
             match event {
-                Event::Took { id, time, .. } => {
-                    let group = self.issuers[issuer_of(id)].group;
-                    self.tallies[group].true_ns += time;
-                }
+                Event::Took { id, time, .. } => self.took(id, time)?,
                 Event::Done { id, .. } => self.complete(id)?,
             }
         }
@@ -541,9 +569,15 @@ impl<O: Observer> Sim<O> {
 
     fn hand_over(&mut self, ask: Ask, item: Option<ItemId>) {
         let slot = self.free.pop().expect("there is a free slot");
-        let id = id_of(self.serial, ask.issuer, slot);
+        let id = id_of(self.serial, ask.op.dir, ask.issuer, slot);
         self.serial += 1;
         self.slots[usize::from(slot)] = Some(InFlight { ask, item });
+        if let Some(given) = &mut self.given
+            && let Some(item) = item
+        {
+            let state = self.core.item_state(item).expect("it was just dispatched");
+            given.estimates.insert(id, state.estimate);
+        }
         let op = &ask.op;
         if ask.kind != Kind::Flush {
             self.observer.issued(op, self.now);
@@ -559,6 +593,23 @@ impl<O: Observer> Sim<O> {
             fua: false,
         };
         self.disk.submit(id, request, self.now);
+    }
+
+    /// The model says what a request took, or a part of it.
+    fn took(&mut self, id: u64, time: u64) -> Result<(), Invalid> {
+        let issuer = issuer_of(id);
+        let Issuer { queue, group, .. } = self.issuers[issuer];
+        self.tallies[group].true_ns += time;
+        let Some(given) = &mut self.given else {
+            return Ok(());
+        };
+        let rest = &mut given.rests[group];
+        let time = time + *rest;
+        *rest = time % given.parallelism;
+        let took = Nanos(time / given.parallelism);
+        let estimate = given.estimates.remove(&id).unwrap_or(Nanos::ZERO);
+        let now = Nanos(self.now);
+        Ok(self.core.charge(queue, dir_of(id), took, estimate, now)?)
     }
 
     fn complete(&mut self, id: u64) -> Result<(), Invalid> {

@@ -24,4 +24,4 @@ mod setup;
 pub use engine::Sim;
 pub use load::{Dirty, Group, Mix, Pattern, Proc};
 pub use observe::{Observer, Op, Silent, Tally};
-pub use setup::{Controller, Invalid, Setup};
+pub use setup::{Charge, Controller, Invalid, Setup};

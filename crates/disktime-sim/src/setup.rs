@@ -6,6 +6,18 @@ use thiserror::Error;
 
 use crate::load::{Dirty, Group, Proc};
 
+/// Who says what a request took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charge {
+    /// The core, by what it sees.
+    #[default]
+    Own,
+    /// The model, when it is known there: what is wrong then is not the accounting. A device that
+    /// serves several requests at a time has as much time to give as passes: what a request took is
+    /// divided by their number.
+    True,
+}
+
 /// Who decides which request the disk gets.
 #[derive(Clone, Copy, Debug)]
 pub enum Controller {
@@ -16,6 +28,7 @@ pub enum Controller {
         depth: Option<u32>,
         order: Option<Order>,
         strict: bool,
+        charge: Charge,
     },
     /// Nobody: requests go to the disk in order of arrival.
     Fifo,
@@ -29,6 +42,7 @@ impl Controller {
         depth: None,
         order: None,
         strict: false,
+        charge: Charge::Own,
     };
 }
 

@@ -4,7 +4,7 @@
 use disktime_core::{Dir, Nanos, Weight};
 use disktime_model::{Disk, Model, Spec};
 use disktime_sim::{
-    Controller, Dirty, Group, Invalid, Mix, Observer, Op, Pattern, Proc, Setup, Silent, Sim,
+    Charge, Controller, Dirty, Group, Invalid, Mix, Observer, Op, Pattern, Proc, Setup, Silent, Sim,
 };
 
 const MS: u64 = 1_000_000;
@@ -399,6 +399,7 @@ fn with_depth(depth: u32) -> Controller {
         depth: Some(depth),
         order: None,
         strict: false,
+        charge: Charge::Own,
     }
 }
 

@@ -4,7 +4,9 @@
 use disktime_core::Weight;
 use disktime_model::Disk;
 use disktime_model::hdd::{Hdd, Params};
-use disktime_sim::{Controller, Dirty, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
+use disktime_model::servers::{Inside, Params as ServerParams, Servers, Service};
+use disktime_model::ssd::{self, Ssd};
+use disktime_sim::{Charge, Controller, Dirty, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
 
 const SEC: u64 = 1_000_000_000;
 
@@ -66,4 +68,93 @@ fn alike_processes_of_a_disk_without_a_write_cache_get_their_shares_of_its_time(
             assert!((got - want).abs() < 0.01, "{mixes:?}: {shares:?}, {ios}");
         }
     }
+}
+
+fn given() -> Controller {
+    Controller::Disktime {
+        slice: None,
+        idle: None,
+        depth: None,
+        order: None,
+        strict: false,
+        charge: Charge::True,
+    }
+}
+
+/// Readers and writers behind a write cache, which says that a write is done long before it is.
+fn behind_a_cache(controller: Controller) -> Setup {
+    let own = Params::st3250620as();
+    let params = Params {
+        write_cache: 128,
+        high_water: 64,
+        ..own
+    };
+    Setup {
+        controller,
+        ..uchida(params, [Mix::Write, Mix::Read, Mix::Read], 1)
+    }
+}
+
+#[test]
+fn true_charges_are_the_model_s_time_to_the_nanosecond() {
+    let flash = Setup {
+        disk: Box::new(Ssd::new(ssd::Params::sata()).unwrap()),
+        nr_requests: None,
+        ..behind_a_cache(given())
+    };
+    let slow = ServerParams {
+        sectors: 1 << 21,
+        servers: 3,
+        slots: 8,
+        service: Service {
+            base_ns: 1_000_001,
+            sector_ns: 1_000,
+            write_percent: 150,
+            spread_percent: 50,
+        },
+        inside: Inside::Random,
+        rotational: false,
+        seed: 3,
+    };
+    let mut servers = Setup {
+        disk: Box::new(Servers::new(slow).unwrap()),
+        nr_requests: None,
+        ..behind_a_cache(given())
+    };
+    for proc in &mut servers.procs {
+        proc.to = 1 << 21;
+    }
+    for (mut setup, parallelism) in [(behind_a_cache(given()), 1), (flash, 16), (servers, 3)] {
+        setup.checked = true;
+        assert_eq!(setup.disk.parallelism(), parallelism);
+        let mut sim = Sim::new(setup, Silent).unwrap();
+        for proc in 0..75 {
+            sim.start(proc);
+        }
+        for look in 1..10 {
+            sim.run(look * SEC / 9).unwrap();
+            for group in 0..3 {
+                let charged = sim.stats(group).unwrap().total_time().0;
+                let truth = sim.tally(group).true_ns;
+                assert!(truth > 0 || look < 9);
+                assert_eq!(charged, truth / u64::from(parallelism));
+            }
+        }
+    }
+}
+
+#[test]
+fn with_true_charges_a_write_cache_changes_no_shares() {
+    let off = |controller| {
+        let (shares, _) = run(behind_a_cache(controller));
+        let want = [8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0];
+        let far = shares
+            .iter()
+            .zip(want)
+            .map(|(got, want)| (got - want).abs());
+        far.fold(0.0, f64::max)
+    };
+    let (own, told) = (off(Controller::DISKTIME), off(given()));
+    assert!(told < 0.02, "{told}");
+    assert!(told < own, "{told} {own}");
 }

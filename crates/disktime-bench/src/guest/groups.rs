@@ -78,7 +78,7 @@ impl Groups {
             fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
             self.by_index.push((group.name.clone(), path.clone()));
             match run.controller {
-                Controller::Disktime => {
+                Controller::Disktime | Controller::DisktimeTrue => {
                     let weight = match group.on_device {
                         true => format!("weight@{DISK}={}", group.weight),
                         false => format!("weight={}", group.weight),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use disktime_model::Region;
 
 use crate::analyse::{Tally, analyse};
-use crate::plan::{Controller, Job, Run, Snapshot};
+use crate::plan::{Job, Run, Snapshot};
 use crate::scenario::{On, entitled};
 use crate::trace;
 
@@ -67,12 +67,12 @@ impl Window<'_> {
     /// With disktime, requests that were completed; else I/Os that were asked for.
     fn ios(&self, index: usize) -> Directions {
         let name = &self.run.groups[index].name;
-        match self.run.controller {
-            Controller::Disktime => Directions {
+        match self.run.controller.is_disktime() {
+            true => Directions {
                 read: self.grown(name, "rios"),
                 write: self.grown(name, "wios"),
             },
-            _ => Directions {
+            false => Directions {
                 read: self.own_io(index, "io.rios"),
                 write: self.own_io(index, "io.wios"),
             },
@@ -81,12 +81,12 @@ impl Window<'_> {
 
     fn bytes(&self, index: usize) -> Directions {
         let name = &self.run.groups[index].name;
-        match self.run.controller {
-            Controller::Disktime => Directions {
+        match self.run.controller.is_disktime() {
+            true => Directions {
                 read: self.grown(name, "rsectors") * 512,
                 write: self.grown(name, "wsectors") * 512,
             },
-            _ => Directions {
+            false => Directions {
                 read: self.own_io(index, "io.rbytes"),
                 write: self.own_io(index, "io.wbytes"),
             },
@@ -111,7 +111,7 @@ impl Window<'_> {
         let phase = &run.phases[number];
         let busy: BTreeSet<usize> = phase.jobs.iter().map(|&j| run.jobs[j].group).collect();
         let promised = entitled(&run.groups, &busy);
-        let own = run.controller == Controller::Disktime;
+        let own = run.controller.is_disktime();
 
         let regions: Vec<Region> = run.jobs.iter().map(Job::region).collect();
         let tally: Option<Tally> =
@@ -303,9 +303,9 @@ impl Window<'_> {
             };
             let had = |name: &str| {
                 let index = self.run.groups.iter().position(|g| g.name == name);
-                match self.run.controller {
-                    Controller::Disktime => step.grown(name, "time_usec"),
-                    _ => index.map_or(0, |g| step.ios(g).total()),
+                match self.run.controller.is_disktime() {
+                    true => step.grown(name, "time_usec"),
+                    false => index.map_or(0, |g| step.ios(g).total()),
                 }
             };
             from = to;

@@ -70,8 +70,11 @@ pub fn runs(scenario: &Scenario, options: &Options) -> Vec<Run> {
         let best = scenario.nr_requests_of(*variant) == NrRequests::Best;
         for round in 1..=rounds {
             for &controller in controllers {
+                if controller == Controller::DisktimeTrue && options.on != On::Sim {
+                    continue;
+                }
                 runs.push(scenario.run(*variant, round, controller, false, options));
-                if best && controller.has_own_tags() && controller != Controller::Disktime {
+                if best && controller.has_own_tags() && !controller.is_disktime() {
                     runs.push(scenario.run(*variant, round, controller, true, options));
                 }
             }
@@ -233,7 +236,7 @@ impl Scenario {
         iosched.extend(variant.iter().flat_map(|v| v.iosched.clone()));
         let nr_requests = match self.nr_requests_of(variant) {
             NrRequests::Default => None,
-            NrRequests::Best => (raised || controller == Controller::Disktime).then_some(RAISED),
+            NrRequests::Best => (raised || controller.is_disktime()).then_some(RAISED),
             NrRequests::Fixed(n) => Some(n),
         };
         Run {
@@ -377,8 +380,7 @@ impl Classes {
     fn of(controller: Controller, groups: &[plan::Group], jobs: &[plan::Job]) -> Self {
         let prio = |class| IoPrio { class, level: 4 };
         let own = |group: &plan::Group| {
-            (controller != Controller::Disktime && group.class != Class::Be)
-                .then(|| prio(group.class))
+            (!controller.is_disktime() && group.class != Class::Be).then(|| prio(group.class))
         };
         if controller != Controller::MqDeadlineIoprio {
             return Self(groups.iter().map(own).collect());
