@@ -24,6 +24,8 @@ pub mod fio;
 #[cfg(feature = "host")]
 pub mod host;
 #[cfg(feature = "host")]
+pub mod judge;
+#[cfg(feature = "host")]
 pub mod live;
 #[cfg(feature = "host")]
 pub mod machine;

@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use disktime_bench::cost;
 use disktime_bench::host::{Device, Refused};
+use disktime_bench::judge;
 use disktime_bench::live::Live;
 use disktime_bench::machine::{self, Left, Missing, Parts};
 use disktime_bench::plan::{Controller, Event, Plan, Run};
@@ -78,6 +79,7 @@ enum Verb {
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         await_quiet: u64,
     },
+    Judge(judge::Args),
     Report(disktime_report::Args),
     Modeldisk(disktime_modeldisk::Args),
     /// dm-band's tests 1 and 2 with disktime, bfq and none, live
@@ -310,6 +312,7 @@ fn act(verb: Verb) -> Result<u8> {
             }
             all.tell(&scenarios, json.as_deref())
         }
+        Verb::Judge(args) => args.run(),
         Verb::Report(args) => args.run(),
         Verb::Modeldisk(args) => args.run().map(|()| 0),
         Verb::Demo { place, out } => demo(place.parts(), &out),

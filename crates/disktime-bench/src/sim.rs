@@ -85,7 +85,7 @@ impl Observer for Recorder {
 }
 
 /// The value of one of fio's arguments.
-fn arg<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
+pub(crate) fn arg<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
     job.args.iter().find_map(|arg| {
         arg.strip_prefix("--")?
             .strip_prefix(name)?
