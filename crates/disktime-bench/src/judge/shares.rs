@@ -153,6 +153,9 @@ fn limits(run: &Run, phase: &Phase) -> (f64, f64) {
     (points, if waits(run, phase) { 0.93 } else { 0.97 })
 }
 
+/// What the simulator does not look at, and what differs between groups that do the same.
+const IDLE_ARGS: [&str; 2] = ["--randseed=", "--offset="];
+
 /// The group alone in order of arrival. Names and all that makes no difference then are the same for
 /// all, so that groups and variants that do the same are run once.
 fn alone(run: &Run, group: usize, phase: &Phase) -> Run {
@@ -168,7 +171,7 @@ fn alone(run: &Run, group: usize, phase: &Phase) -> Run {
             args: job
                 .args
                 .iter()
-                .filter(|arg| !arg.starts_with("--randseed="))
+                .filter(|arg| !IDLE_ARGS.iter().any(|idle| arg.starts_with(idle)))
                 .cloned()
                 .collect(),
             from_sector: if servers { 0 } else { job.from_sector },
