@@ -15,6 +15,9 @@ use disktime_sim::{
     self as sim, Charge, Controller as Policy, Dirty, Mix, Observer, Op, Pattern, Setup, Sim,
 };
 
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
 use crate::fio::Latencies;
 use crate::plan::{Controller, Event, Job, Plan, Run, Snapshot, Stop, TRACE_FILE};
 use crate::trace::{self, Kind, Record};
@@ -37,13 +40,19 @@ pub struct Left {
 
 /// Runs all of the plan; traces go to `out`. Same plan and seed: same events.
 pub fn run(plan: &Plan, out: &Path, seed: u64) -> Result<Left> {
+    run_scattered(plan, out, seed, 0)
+}
+
+/// The same with processes that begin at random within so long. Those that begin together keep
+/// their order for ever where nobody schedules, and on a disk with a head it is the shortest way.
+pub fn run_scattered(plan: &Plan, out: &Path, seed: u64, scatter_ns: u64) -> Result<Left> {
     let mut left = Left::default();
     left.events.push(Event::Hello {
         release: "simulator".into(),
     });
     for (index, run) in plan.runs.iter().enumerate() {
         let title = || format!("{} {} with {}", run.scenario, run.variant, run.controller);
-        simulate(index, run, out, seed, &mut left).with_context(title)?;
+        simulate(index, run, out, (seed, scatter_ns), &mut left).with_context(title)?;
     }
     Ok(left)
 }
@@ -219,7 +228,7 @@ fn class_of(class: crate::plan::Class) -> Class {
     }
 }
 
-fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
+fn setup(run: &Run, (seed, scatter_ns): (u64, u64)) -> Result<(Setup, Vec<Vec<usize>>)> {
     let disk = run.disk.make().map_err(anyhow::Error::msg)?;
     let stop = run.phases.first().map_or(Stop::Time, |phase| phase.stop);
     let mut procs = Vec::new();
@@ -228,6 +237,10 @@ fn setup(run: &Run, seed: u64) -> Result<(Setup, Vec<Vec<usize>>)> {
         let mine = processes(job, stop)?;
         of_job.push((procs.len()..procs.len() + mine.len()).collect());
         procs.extend(mine);
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    for proc in &mut procs {
+        proc.start_ns += rng.random_range(0..=scatter_ns);
     }
     let groups = run
         .groups
@@ -306,7 +319,7 @@ fn snapshot(run: &Run, sim: &Sim<Recorder>) -> Result<Snapshot> {
 const MEMORY: u64 = 2 << 30;
 
 /// What waking a process up takes on a machine of today, roughly.
-const WAKE_NS: u64 = 5_000;
+pub(crate) const WAKE_NS: u64 = 5_000;
 
 /// Looks at the counters in a window that ends by the clock, and time between them in others.
 const TICKS: u64 = 25;
@@ -314,11 +327,17 @@ const TICK_NS: u64 = 500_000_000;
 /// Steps of a window that ends when a job is done.
 const LOOK_NS: u64 = 1_000_000;
 
-fn simulate(index: usize, run: &Run, out: &Path, seed: u64, left: &mut Left) -> Result<()> {
+fn simulate(
+    index: usize,
+    run: &Run,
+    out: &Path,
+    chance: (u64, u64),
+    left: &mut Left,
+) -> Result<()> {
     if !knows(run.controller) {
         bail!("the simulator knows no {}", run.controller);
     }
-    let (setup, of_job) = setup(run, seed)?;
+    let (setup, of_job) = setup(run, chance)?;
     let nr_procs = setup.procs.len();
     let recorder = Recorder {
         records: run.trace.then(Vec::new),

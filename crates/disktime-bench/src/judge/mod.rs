@@ -1,11 +1,16 @@
 //! Judges the scheduler's algorithm in the simulator, where the truth is known.
 //!
-//! A change is better if more groups get what the weights promise of the device's *true* time
-//! ([`shares`]), and if sharing leaves more of what each could do alone. The same scheduler is run with charges by
-//! the model's account beside it: what is wrong there is not the accounting. All runs are
-//! simulations of their own, so that they are spread over the machine's CPUs; the same arguments
-//! give the same bytes.
+//! A change is better if more groups get what the weights promise of the device's *true* time, and if
+//! sharing leaves more of what each could do alone: in all that scenarios say of shares ([`shares`]),
+//! and for all pairs of unlike loads on flash ([`pairs`]). One reader's latency beside a full device
+//! is measured against what can be had ([`front`]). The same scheduler is run with charges by the
+//! model's account beside it: what is wrong there is not the accounting. All runs are simulations of
+//! their own, so that they are spread over the machine's CPUs; the same arguments give the same
+//! bytes.
 
+mod direct;
+pub mod front;
+pub mod pairs;
 pub mod shares;
 
 use std::collections::BTreeSet;
@@ -31,7 +36,7 @@ pub struct Args {
     /// Seed 1 only
     #[arg(long, conflicts_with = "seeds")]
     quick: bool,
-    /// Only what has one of these in its name: SCENARIO/VARIANT
+    /// Only what has one of these in its name: SCENARIO/VARIANT, pairs/DISK/A+B, front/DISK/NEIGHBOUR
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
     /// A JSON object a line instead of tables
@@ -118,6 +123,8 @@ impl Spread {
 #[serde(tag = "judge", rename_all = "lowercase")]
 enum Line {
     Shares(shares::Row),
+    Pair(pairs::Row),
+    Front(front::Row),
 }
 
 /// How it compares with its limit.
@@ -159,6 +166,8 @@ impl Line {
     fn verdicts(&self) -> &[Verdict] {
         match self {
             Self::Shares(row) => &row.verdicts,
+            Self::Pair(row) => &row.verdicts,
+            Self::Front(_) => &[],
         }
     }
 }
@@ -173,6 +182,8 @@ impl Args {
         let mut lines = Vec::new();
         let rows = shares::judge(&files(&self.scenarios)?, &task)?;
         lines.extend(rows.into_iter().map(Line::Shares));
+        lines.extend(pairs::judge(&task)?.into_iter().map(Line::Pair));
+        lines.extend(front::judge(&task)?.into_iter().map(Line::Front));
         if lines.is_empty() {
             bail!("nothing is left to judge: nothing has such a name");
         }
@@ -207,13 +218,17 @@ fn files(dir: &Path) -> Result<Vec<scenario::Scenario>> {
 
 fn show(lines: &[Line]) -> String {
     let mut text = String::new();
-    let shares: Vec<_> = lines
-        .iter()
-        .map(|line| match line {
-            Line::Shares(row) => row,
-        })
-        .collect();
-    text += &shares::show(&shares);
+    let (mut of_shares, mut of_pairs, mut of_front) = (Vec::new(), Vec::new(), Vec::new());
+    for line in lines {
+        match line {
+            Line::Shares(row) => of_shares.push(row),
+            Line::Pair(row) => of_pairs.push(row),
+            Line::Front(row) => of_front.push(row),
+        }
+    }
+    text += &shares::show(&of_shares);
+    text += &pairs::show(&of_pairs);
+    text += &front::show(&of_front);
     let all: Vec<_> = lines.iter().flat_map(Line::verdicts).collect();
     let failed = all.iter().filter(|v| !v.ok).count();
     text + &format!("\n{} checks, {failed} do not hold\n", all.len())

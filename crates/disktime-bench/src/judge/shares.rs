@@ -221,6 +221,9 @@ impl Runs {
     }
 }
 
+/// Within which processes begin.
+const SCATTER_NS: u64 = 100_000_000;
+
 /// An outcome for each phase.
 fn simulate(run: &Run, seed: u64) -> Result<Vec<Outcome>> {
     let plan = Plan {
@@ -228,7 +231,7 @@ fn simulate(run: &Run, seed: u64) -> Result<Vec<Outcome>> {
         runs: vec![run.clone()],
     };
     // Without a trace it writes nothing.
-    let left = sim::run(&plan, Path::new("."), seed)?;
+    let left = sim::run_scattered(&plan, Path::new("."), seed, SCATTER_NS)?;
     let evidence = Evidence {
         on: On::Sim,
         dir: None,
@@ -568,5 +571,51 @@ mod tests {
             "metric = \"true-share\"\non = [\"vm\"]",
         );
         assert!(judge(&[scenario(&silent)], &task).unwrap().is_empty());
+    }
+
+    #[test]
+    fn order_in_which_processes_begin_is_no_advantage() {
+        let many = "rw = \"randread\", ioengine = \"psync\", numjobs = 25";
+        let text = load("model = \"wd2500js\"", many, many);
+        let text = text.replace("\"3s\"", "\"30s\"");
+        let options = Options {
+            on: On::Sim,
+            controllers: Some(vec![Controller::None]),
+            ..Options::default()
+        };
+        let mut run = scenario::runs(&scenario(&text), &options).remove(0);
+        run.trace = false;
+        let scattered = simulate(&run, 1).unwrap()[0].ios_per_s;
+        let plan = Plan {
+            version: plan::VERSION,
+            runs: vec![run],
+        };
+        // One request at a time and each process in its place: from one end of the disk to the other.
+        let left = sim::run(&plan, Path::new("."), 1).unwrap();
+        let evidence = Evidence {
+            on: On::Sim,
+            dir: None,
+            host_idle: &BTreeMap::new(),
+            latencies: Some(&left.latencies),
+            seed: 1,
+        };
+        let in_order = results::collect(&plan, &[], &left.events, &evidence)[0].ios_per_s;
+        assert!(in_order > 1.05 * scattered, "{in_order} {scattered}");
+    }
+
+    #[test]
+    fn same_arguments_give_the_same_bytes() {
+        let deep = "rw = \"randread\", iodepth = 32";
+        let text = load("model = \"hdd\"", deep, deep);
+        let bytes = |seeds: &[u64]| {
+            let task = Task {
+                seeds: seeds.to_vec(),
+                only: vec!["t/".into()],
+            };
+            let rows = judge(&[scenario(&text)], &task).unwrap();
+            serde_json::to_string(&rows).unwrap()
+        };
+        assert_eq!(bytes(&[1, 2]), bytes(&[1, 2]));
+        assert_ne!(bytes(&[1, 2]), bytes(&[1, 3]));
     }
 }
