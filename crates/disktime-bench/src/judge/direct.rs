@@ -158,7 +158,8 @@ pub(super) fn drive(
             }
             wakes.push_back((now + wake_ns, whose));
         }
-        while let Some((_, whose)) = wakes.pop_front_if(|wake| wake.0 <= now) {
+        while let Some(&(_, whose)) = wakes.front().filter(|wake| wake.0 <= now) {
+            wakes.pop_front();
             states[whose].queued.push_back(now);
         }
     }

@@ -2,7 +2,7 @@
 //! many at a time. Half of the drive for each is what the weights promise, and half of what each does
 //! alone is what is left of a drive on which nothing but time is shared. Writes and reads disturb
 //! each other beyond that, so that a pair is judged beside the best that a fixed division of the
-//! device's slots can do for it ([`best_split`]).
+//! device's slots can do for it ([`Split`]).
 
 use anyhow::{Error, Result};
 use disktime_core::Dir;
