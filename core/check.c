@@ -40,7 +40,7 @@ const char *dt_invariant(int number)
 		[INV_CHILD_SUMS] = "an entity's counts are the sums of its children's",
 		[INV_READY] = "an entity is in its ready line exactly while something below it is queued",
 		[INV_GATE] = "an entity is in its gate line exactly while somebody below it waits",
-		[INV_KEY] = "an entity stands in its ready line at its vdisktime",
+		[INV_KEY] = "an entity stands in its ready line at its vdisktime, and is found on the tree no later",
 		[INV_TREE] = "trees are ordered, heaped, counted, and know their first node",
 		[INV_WORK] = "there is work exactly if something is queued, fits, and the device is not held",
 		[INV_HOLD] = "the device is held only for somebody who has nothing queued, while others have",
@@ -75,7 +75,9 @@ static bool tree_sound(const struct dt_tree *tree)
 		if (node->right && (node->right->parent != node ||
 				    node->right->rank > node->rank))
 			return false;
-		if (prev && dt_before(node->key, prev->key))
+		if (prev && (dt_before(node->key, prev->key) ||
+			     (node->key == prev->key &&
+			      (s32)(node->came - prev->came) <= 0)))
 			return false;
 		prev = node;
 		if (++nr > tree->nr)
@@ -107,6 +109,16 @@ static u32 list_length(const struct dt_list *list)
 	return nr;
 }
 
+/* It is on its tree where it stands, or before. */
+static bool spot_sound(const struct dt_spot *spot)
+{
+	if (!spot->on)
+		return true;
+	if (spot->came == spot->node.came)
+		return spot->key == spot->node.key;
+	return !dt_before(spot->key, spot->node.key);
+}
+
 static int check_entity(const struct dt_entity *ent)
 {
 	const struct dt_level *level = dt_level_of(ent);
@@ -122,7 +134,8 @@ static int check_entity(const struct dt_entity *ent)
 		return INV_READY;
 	if (ent->gate.on != (ent->nr_waiting > 0))
 		return INV_GATE;
-	if (ent->ready.on && ent->ready.node.key != ent->vdisktime)
+	if ((ent->ready.on && ent->ready.key != ent->vdisktime) ||
+	    !spot_sound(&ent->ready) || !spot_sound(&ent->gate))
 		return INV_KEY;
 	return 0;
 }

@@ -80,7 +80,9 @@ struct dt_group;
  * something below it waits for a request.
  */
 struct dt_spot {
-	struct dt_node node;	/* key: virtual time */
+	struct dt_node node;	/* key: where it was found last, see line.c */
+	u64 key;		/* virtual time: where it stands */
+	u32 came;		/* when it came to stand there, as of its tree */
 	bool on;
 };
 

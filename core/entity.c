@@ -174,9 +174,9 @@ void dt_level_settle(struct dt_level *level)
 	ent->vdisktime += change;
 	/* It has nobody to be moved past. */
 	if (ent->ready.on)
-		ent->ready.node.key = ent->vdisktime;
+		dt_line_move_alone(&ent->ready, ent->vdisktime);
 	if (ent->gate.on)
-		ent->gate.node.key += change;
+		dt_line_move_alone(&ent->gate, ent->gate.key + change);
 	level->lone_started = false;
 	level->lone_start_ns = 0;
 	level->lone_ns = 0;
@@ -652,7 +652,7 @@ static void reweigh(struct dt_level *level, struct dt_entity *ent, u32 weight)
 			     ent->vdisktime);
 	if (ent->gate.on)
 		dt_line_move(&level->gate, &ent->gate, ent->class,
-			     ent->gate.node.key + change);
+			     ent->gate.key + change);
 }
 
 void dt_entity_set_weight(struct dt_entity *ent, u32 weight)
@@ -691,7 +691,7 @@ void dt_entity_set_class(struct dt_entity *ent, enum dt_class class, u64 now)
 		level->active_weight[ent->class] -= ent->weight;
 		level->active_weight[class] += ent->weight;
 	}
-	ahead = ent->gate.node.key - ent->vdisktime;
+	ahead = ent->gate.key - ent->vdisktime;
 	ent->class = class;
 	/* It keeps its distance from the others, now from other ones. */
 	ent->vdisktime = level->ready.vtime[class] + lag;

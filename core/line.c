@@ -31,6 +31,15 @@
  *				that BE has: so it is from 1090 requests a
  *				second on, with a CAP of 1 s from 1630 on
  *
+ * Looking late. Who is charged moves back in line, at dispatch by an estimate
+ * and at completion by what that was wrong. Only who is first matters, so that
+ * an entity that moves back stays where it is on the tree, too far in front,
+ * until it is found there: no entity stands before its place on the tree, so
+ * the first that stands where it is found is the first of all. One that moves
+ * to the front of its place on the tree is moved at once. Of entities that
+ * stand at the same virtual time the one that came there first goes first, be
+ * it found there sooner or later.
+ *
  * All operations are O(log n) in the entities of one level.
  */
 #include "line.h"
@@ -74,6 +83,8 @@ void dt_line_add(struct dt_line *line, struct dt_spot *spot,
 		floor->since_ns = now;
 	}
 	dt_tree_add(&line->trees[class], &spot->node, key);
+	spot->key = key;
+	spot->came = spot->node.came;
 	spot->on = true;
 	line->nr++;
 	line->present |= 1u << class;
@@ -89,6 +100,17 @@ void dt_line_del(struct dt_line *line, struct dt_spot *spot,
 	line->nr--;
 	if (!line->trees[class].nr)
 		line->present &= ~(1u << class);
+}
+
+struct dt_spot *dt_line_look(struct dt_tree *tree, struct dt_spot *spot)
+{
+	struct dt_node *node;
+
+	do {
+		node = dt_tree_move_first(tree, spot->key, spot->came);
+		spot = DT_CONTAINER(node, struct dt_spot, node);
+	} while (spot->came != node->came);
+	return spot;
 }
 
 bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now)

@@ -52,20 +52,33 @@ dt_internal void dt_line_del(struct dt_line *line, struct dt_spot *spot,
 		 enum dt_class class);
 /* Whether @class is to be served now whatever better ones wait. */
 dt_internal bool dt_line_due(const struct dt_line *line, enum dt_class class, u64 now);
+/* The first of a class, where @spot, first on the tree, may have moved on. */
+dt_internal struct dt_spot *dt_line_look(struct dt_tree *tree, struct dt_spot *spot);
 /* The class to be served next, where several stand in a line. */
 dt_internal enum dt_class dt_line_class(const struct dt_line *line, u64 now);
 /* One of @class got @cost_ns where another class waits, or it was owed. */
 dt_internal void dt_line_floors(struct dt_line *line, enum dt_class class, u64 cost_ns);
 
+/* Somebody who stands in line goes to @key; on the tree only when looked for. */
 static inline void dt_line_move(struct dt_line *line, struct dt_spot *spot,
 				enum dt_class class, u64 key)
 {
 	struct dt_tree *tree = &line->trees[class];
 
-	if (tree->nr == 1)
-		spot->node.key = key;
-	else
-		dt_tree_move(tree, &spot->node, key);
+	if (key == spot->key)
+		return;
+	spot->key = key;
+	spot->came = ++tree->came;
+	if (unlikely(dt_before(key, spot->node.key)))
+		dt_tree_move_as_of(tree, &spot->node, key, spot->came);
+}
+
+/* The same for one who is the only one of its class in line. */
+static inline void dt_line_move_alone(struct dt_spot *spot, u64 key)
+{
+	spot->key = key;
+	spot->node.key = key;
+	spot->came = spot->node.came;
 }
 
 /* The best class that has anybody in the line, or DT_NR_CLASSES. */
@@ -79,13 +92,17 @@ static inline enum dt_class dt_line_best(const struct dt_line *line)
 static inline struct dt_spot *dt_line_pick(struct dt_line *line, u64 now)
 {
 	enum dt_class class = dt_line_best(line);
+	struct dt_spot *spot;
 
 	if (class == DT_NR_CLASSES)
 		return NULL;
 	/* Mostly all are of one class, and there is no floor to look at. */
 	if (unlikely(line->present != 1u << class))
 		class = dt_line_class(line, now);
-	return DT_CONTAINER(line->trees[class].first, struct dt_spot, node);
+	spot = DT_CONTAINER(line->trees[class].first, struct dt_spot, node);
+	if (spot->came != spot->node.came)
+		spot = dt_line_look(&line->trees[class], spot);
+	return spot;
 }
 
 /* One of @class that stands at @key begins to be served. */

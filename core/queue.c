@@ -37,8 +37,10 @@ void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
 	item->urgent = urgent;
 	item->sorted = sorted && !urgent;
 	dt_list_add_tail(urgent ? &queue->urgent : &queue->fifo, &item->fifo);
-	if (item->sorted)
-		dt_tree_add(&queue->sorted, &item->node, item->node.key);
+	if (!item->sorted)
+		return;
+	item->node.rank = 0;
+	dt_tree_add(&queue->sorted, &item->node, item->node.key);
 }
 
 void dt_queue_del(struct dt_queue *queue, struct dt_item *item)
