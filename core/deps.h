@@ -28,6 +28,8 @@ typedef long long s64;
 #define false 0
 #endif
 #define NULL ((void *)0)
+#define noinline	__attribute__((noinline))
+#define __always_inline	inline __attribute__((always_inline))
 #define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 #define likely(x)	__builtin_expect(!!(x), 1)
@@ -37,12 +39,15 @@ typedef long long s64;
 
 /*
  * The core is compiled as one unit, build.c, so that the compiler sees through
- * the seams between its files. What they share is nobody else's.
+ * the seams between its files. What they share is nobody else's; what every
+ * request passes once is put where it is called, as the compiler would not.
  */
 #ifdef DT_BUILD
 #define dt_internal	static
+#define dt_inline	static __always_inline
 #else
 #define dt_internal	extern
+#define dt_inline
 #endif
 
 #define DT_CONTAINER(ptr, type, member) \
@@ -97,11 +102,17 @@ static inline void dt_list_add_head(struct dt_list *head, struct dt_list *node)
 	dt_list_add_before(head->next, node);
 }
 
-/* Leaves the node empty, so that a second removal does no harm. */
-static inline void dt_list_del(struct dt_list *node)
+/* Leaves the node as it was: on no list, and not to be removed again. */
+static inline void dt_list_unlink(struct dt_list *node)
 {
 	node->prev->next = node->next;
 	node->next->prev = node->prev;
+}
+
+/* Leaves the node empty, so that a second removal does no harm. */
+static inline void dt_list_del(struct dt_list *node)
+{
+	dt_list_unlink(node);
 	dt_list_init(node);
 }
 

@@ -111,31 +111,30 @@ static u64 gate_key(const struct dt_dev *dev, const struct dt_entity *ent)
 	return ent->vdisktime + dt_virtual(held * dt_max(cost, 1), ent->weight);
 }
 
-static void gate_move(struct dt_dev *dev, struct dt_entity *ent)
+static noinline void gate_move_on(struct dt_dev *dev, struct dt_entity *ent)
+{
+	dt_line_move(&dt_level_of(ent)->gate, &ent->gate, ent->class,
+		     gate_key(dev, ent));
+}
+
+static inline void gate_move(struct dt_dev *dev, struct dt_entity *ent)
 {
 	if (unlikely(ent->gate.on))
-		dt_line_move(&dt_level_of(ent)->gate, &ent->gate, ent->class,
-			     gate_key(dev, ent));
+		gate_move_on(dev, ent);
 }
 
-static void charge_among(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
+static __always_inline void charge(struct dt_dev *dev, struct dt_level *level,
+				   struct dt_entity *ent, s64 time_ns)
 {
+	if (level->lone == ent) {
+		level->lone_ns += time_ns;
+		return;
+	}
 	ent->vdisktime += dt_virtual_of(time_ns, ent->weight, &ent->vrest);
 	if (ent->ready.on)
-		dt_line_move(&ent->parent->level->ready, &ent->ready,
-			     ent->class, ent->vdisktime);
+		dt_line_move(&level->ready, &ent->ready, ent->class,
+			     ent->vdisktime);
 	gate_move(dev, ent);
-}
-
-static inline void charge(struct dt_dev *dev, struct dt_entity *ent,
-			  s64 time_ns)
-{
-	struct dt_level *level = ent->parent->level;
-
-	if (level->lone == ent)
-		level->lone_ns += time_ns;
-	else
-		charge_among(dev, ent, time_ns);
 }
 
 u64 dt_entity_vdisktime(const struct dt_entity *ent)
@@ -284,35 +283,27 @@ bool dt_queue_busy(const struct dt_queue *queue)
 	return dt_entity_busy(&queue->ent);
 }
 
-static void become_busy(struct dt_entity *ent)
+static noinline void become_busy(struct dt_level *level, struct dt_entity *ent)
 {
-	struct dt_level *level = ent->parent->level;
-
 	level->active_weight[ent->class] += ent->weight;
 	level->nr_busy++;
 	if (level->lone != ent)
 		end_lone(level);
 }
 
-static void become_idle(struct dt_entity *ent)
-{
-	struct dt_level *level = ent->parent->level;
-
-	level->active_weight[ent->class] -= ent->weight;
-	level->nr_busy--;
-}
-
 /* One more below the entity is queued, granted, in flight or waits. */
-static void one_more(struct dt_entity *ent)
+static inline void one_more(struct dt_level *level, struct dt_entity *ent)
 {
-	if (!ent->nr_all++)
-		become_busy(ent);
+	if (unlikely(!ent->nr_all++))
+		become_busy(level, ent);
 }
 
-static void one_less(struct dt_entity *ent)
+static inline void one_less(struct dt_level *level, struct dt_entity *ent)
 {
-	if (!--ent->nr_all)
-		become_idle(ent);
+	if (unlikely(!--ent->nr_all)) {
+		level->active_weight[ent->class] -= ent->weight;
+		level->nr_busy--;
+	}
 }
 
 void dt_group_note_change(struct dt_group *grp, bool busy)
@@ -436,24 +427,32 @@ void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 	ent->vrest = 0;
 }
 
-void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now)
+/* It comes to stand in line. */
+static noinline void first_queued(struct dt_dev *dev, struct dt_level *level,
+				  struct dt_entity *ent, u64 now)
+{
+	if (!ent->nr_granted && !ent->nr_waiting)
+		dt_entity_place(dev, ent);
+	dt_line_add(&level->ready, &ent->ready, ent->class, ent->vdisktime,
+		    now);
+}
+
+dt_inline void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 now)
 {
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		one_more(ent);
-		if (!ent->nr_queued++) {
-			if (!ent->nr_granted && !ent->nr_waiting)
-				dt_entity_place(dev, ent);
-			dt_line_add(&ent->parent->level->ready, &ent->ready,
-				    ent->class, ent->vdisktime, now);
-		}
+		struct dt_level *level = ent->parent->level;
+
+		one_more(level, ent);
+		if (unlikely(!ent->nr_queued++))
+			first_queued(dev, level, ent, now);
 		gate_move(dev, ent);
 	}
 	ent->nr_all++;
 	ent->nr_queued++;
 	dev->nr_queued++;
-	dt_group_note(queue->grp);
+	dt_group_more(queue->grp);
 }
 
 void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue)
@@ -465,18 +464,18 @@ void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue)
 			dt_line_del(&dt_level_of(ent)->ready, &ent->ready,
 				    ent->class);
 		gate_move(dev, ent);
-		one_less(ent);
+		one_less(ent->parent->level, ent);
 	}
 	ent->nr_all--;
 	ent->nr_queued--;
 	dev->nr_queued--;
-	dt_group_note(queue->grp);
+	dt_group_less(queue->grp);
 }
 
 void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
 {
 	for (; ent->parent; ent = ent->parent)
-		charge(dev, ent, time_ns);
+		charge(dev, ent->parent->level, ent, time_ns);
 }
 
 /*
@@ -493,8 +492,9 @@ static inline void note_lone(struct dt_level *level, struct dt_entity *ent)
 }
 
 /* From queued to in flight: as busy as before. */
-enum dt_class dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
-				 u64 cost_ns, u64 now)
+dt_inline enum dt_class dt_path_dispatched(struct dt_dev *dev,
+					   struct dt_queue *queue,
+					   u64 cost_ns, u64 now)
 {
 	enum dt_class class = DT_RT;
 	struct dt_entity *ent;
@@ -507,7 +507,7 @@ enum dt_class dt_path_dispatched(struct dt_dev *dev, struct dt_queue *queue,
 		ent->nr_inflight++;
 		if (!--ent->nr_queued)
 			dt_line_del(&level->ready, &ent->ready, ent->class);
-		charge(dev, ent, cost_ns);
+		charge(dev, level, ent, cost_ns);
 		note_lone(level, ent);
 	}
 	ent->nr_queued--;
@@ -527,35 +527,38 @@ enum dt_class dt_path_passed(struct dt_dev *dev, struct dt_queue *queue,
 		struct dt_level *level = ent->parent->level;
 
 		class = dt_max(class, (enum dt_class)ent->class);
-		one_more(ent);
+		one_more(level, ent);
 		if (!ent->nr_granted && !ent->nr_waiting)
 			dt_entity_place(dev, ent);
 		dt_level_started(level, ent);
 		dt_line_passed(&level->ready, ent->class, now);
 		ent->nr_inflight++;
-		charge(dev, ent, cost_ns);
+		charge(dev, level, ent, cost_ns);
 		note_lone(level, ent);
 	}
 	ent->nr_all++;
 	ent->nr_inflight++;
 	dev->nr_inflight++;
-	dt_group_note(queue->grp);
+	dt_group_more(queue->grp);
 	return class;
 }
 
-void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns)
+dt_inline void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue,
+				 s64 more_ns)
 {
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
+		struct dt_level *level = ent->parent->level;
+
 		ent->nr_inflight--;
-		charge(dev, ent, more_ns);
-		one_less(ent);
+		charge(dev, level, ent, more_ns);
+		one_less(level, ent);
 	}
 	ent->nr_all--;
 	ent->nr_inflight--;
 	dev->nr_inflight--;
-	dt_group_note(queue->grp);
+	dt_group_less(queue->grp);
 }
 
 void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)
@@ -563,7 +566,7 @@ void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		one_more(ent);
+		one_more(ent->parent->level, ent);
 		if (!entity_active(ent))
 			dt_entity_place(dev, ent);
 		if (!ent->nr_waiting++)
@@ -573,7 +576,7 @@ void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)
 	ent->nr_all++;
 	ent->nr_waiting++;
 	dev->nr_waiting++;
-	dt_group_note(queue->grp);
+	dt_group_more(queue->grp);
 }
 
 void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted)
@@ -587,14 +590,14 @@ void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted)
 				    ent->class);
 		gate_move(dev, ent);
 		if (!granted)
-			one_less(ent);
+			one_less(ent->parent->level, ent);
 	}
 	ent->nr_all -= !granted;
 	ent->nr_granted += granted;
 	ent->nr_waiting--;
 	dev->nr_granted += granted;
 	dev->nr_waiting--;
-	dt_group_note(queue->grp);
+	dt_group_less(queue->grp);
 }
 
 void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue)
@@ -602,7 +605,7 @@ void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue)
 	struct dt_entity *ent;
 
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
-		one_more(ent);
+		one_more(ent->parent->level, ent);
 		if (!entity_active(ent))
 			dt_entity_place(dev, ent);
 		ent->nr_granted++;
@@ -610,7 +613,7 @@ void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue)
 	ent->nr_all++;
 	ent->nr_granted++;
 	dev->nr_granted++;
-	dt_group_note(queue->grp);
+	dt_group_more(queue->grp);
 }
 
 void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue)
@@ -620,12 +623,12 @@ void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue)
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
 		ent->nr_granted--;
 		gate_move(dev, ent);
-		one_less(ent);
+		one_less(ent->parent->level, ent);
 	}
 	ent->nr_all--;
 	ent->nr_granted--;
 	dev->nr_granted--;
-	dt_group_note(queue->grp);
+	dt_group_less(queue->grp);
 }
 
 /*

@@ -49,13 +49,18 @@ dt_internal void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue);
 dt_internal void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue);
 dt_internal void dt_group_note_change(struct dt_group *grp, bool busy);
 
-/* Keep dev->active, after a change of the group's counts. */
-static inline void dt_group_note(struct dt_group *grp)
+/* Keep dev->active, after the group's own entity has one more of anything. */
+static inline void dt_group_more(struct dt_group *grp)
 {
-	bool busy = dt_entity_busy(grp->own);
+	if (unlikely(grp->own->nr_all == 1) && dt_list_empty(&grp->active))
+		dt_group_note_change(grp, true);
+}
 
-	if (unlikely(busy == dt_list_empty(&grp->active)))
-		dt_group_note_change(grp, busy);
+/* After it has one less. */
+static inline void dt_group_less(struct dt_group *grp)
+{
+	if (unlikely(!dt_entity_busy(grp->own)))
+		dt_group_note_change(grp, false);
 }
 
 /* What they are, charges to a lone entity included. */

@@ -107,7 +107,8 @@ static void rebuild(struct dt_dev *dev)
 		grp = DT_CONTAINER(pos, struct dt_group, link);
 		count_entity(&grp->ent);
 		count_entity(&grp->leaf);
-		dt_group_note(grp);
+		if (dt_entity_busy(grp->own))
+			dt_group_note_change(grp, true);
 		for (each = grp->queue_list.next; each != &grp->queue_list;
 		     each = each->next) {
 			queue = DT_CONTAINER(each, struct dt_queue, link);

@@ -45,7 +45,7 @@ void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
 
 void dt_queue_del(struct dt_queue *queue, struct dt_item *item)
 {
-	dt_list_del(&item->fifo);
+	dt_list_unlink(&item->fifo);
 	if (item->sorted)
 		dt_tree_del(&queue->sorted, &item->node);
 }

@@ -410,7 +410,7 @@ static void note_turn(struct dt_dev *dev, struct dt_queue *queue)
 }
 
 /* An item goes to the device. */
-static void note_sent(struct dt_dev *dev, struct dt_item *item,
+static inline void note_sent(struct dt_dev *dev, struct dt_item *item,
 		      enum dt_class class)
 {
 	struct dt_queue *queue = item->queue;
@@ -472,7 +472,7 @@ static void send(struct dt_dev *dev, struct dt_item *item)
 		queue->seek_mean += (s64)(gap - queue->seek_mean) / 8;
 	}
 	dt_queue_del(queue, item);
-	dt_list_del(&item->all);
+	dt_list_unlink(&item->all);
 	note_sent(dev, item, class);
 }
 
@@ -484,10 +484,13 @@ static struct dt_queue *descend(struct dt_dev *dev, struct dt_entity *ent)
 
 	while (ent->kind != DT_KIND_QUEUE) {
 		level = ent->level;
-		spot = dt_line_pick(&level->ready, dev->clock_ns);
-		if (!spot)
-			return NULL;
-		ent = DT_CONTAINER(spot, struct dt_entity, ready);
+		ent = level->lone;
+		if (!ent || !ent->ready.on) {
+			spot = dt_line_pick(&level->ready, dev->clock_ns);
+			if (!spot)
+				return NULL;
+			ent = DT_CONTAINER(spot, struct dt_entity, ready);
+		}
 		dt_level_started(level, ent);
 	}
 	return dt_entity_queue(ent);
@@ -553,7 +556,7 @@ struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now)
 }
 
 /* The device is done with an item, for good or for now. */
-static u64 back(struct dt_dev *dev, struct dt_item *item)
+static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item)
 {
 	struct dt_queue *queue = item->queue;
 	struct dt_group *grp = queue->grp;
