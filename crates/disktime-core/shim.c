@@ -257,6 +257,77 @@ bool dts_corrupt_line(struct dt_entity *ent, bool gate)
 	return true;
 }
 
+/* ---- for benches: items that are used again, and a list beside the core ---- */
+
+static bool in_use(const struct dts_item *all)
+{
+	return all->item.state == DT_ITEM_QUEUED ||
+	       all->item.state == DT_ITEM_DISPATCHED;
+}
+
+/* The same as dt_insert() for a read; says if the item was free. */
+bool dts_bare_insert(struct dt_dev *dev, struct dt_queue *queue,
+		     struct dts_item *all, u64 sector, u32 sectors, u64 now)
+{
+	if (in_use(all))
+		return false;
+	dt_insert(dev, queue, &all->item, DT_READ, sector, sectors, 0, now);
+	return true;
+}
+
+/* One list, first come, first served, and a limit to what is in flight. */
+struct dts_list {
+	struct dt_list queued;
+	u32 depth;
+	u32 nr_inflight;
+};
+
+struct dts_list *dts_list_new(u32 depth)
+{
+	struct dts_list *list = NEW(struct dts_list);
+
+	if (list) {
+		dt_list_init(&list->queued);
+		list->depth = depth;
+	}
+	return list;
+}
+
+bool dts_list_insert(struct dts_list *list, struct dts_item *all, u64 sector,
+		     u32 sectors)
+{
+	struct dt_item *item = &all->item;
+
+	if (in_use(all))
+		return false;
+	item->node.key = sector;
+	item->sectors = sectors;
+	item->state = DT_ITEM_QUEUED;
+	dt_list_add_tail(&list->queued, &item->fifo);
+	return true;
+}
+
+struct dt_item *dts_list_dispatch(struct dts_list *list)
+{
+	struct dt_item *item;
+
+	if (dt_list_empty(&list->queued) || list->nr_inflight >= list->depth)
+		return NULL;
+	item = DT_CONTAINER(list->queued.next, struct dt_item, fifo);
+	dt_list_unlink(&item->fifo);
+	item->state = DT_ITEM_DISPATCHED;
+	list->nr_inflight++;
+	return item;
+}
+
+void dts_list_complete(struct dts_list *list, struct dt_item *item)
+{
+	if (item->state != DT_ITEM_DISPATCHED)
+		return;
+	item->state = DT_ITEM_DONE;
+	list->nr_inflight--;
+}
+
 /* ---- a bare tree ---- */
 
 struct dts_tree {

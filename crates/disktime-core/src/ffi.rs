@@ -8,7 +8,7 @@ macro_rules! opaque {
     };
 }
 
-opaque! { DevBox Dev Group Queue Entity ItemBox Item WaiterBox Waiter TreeBox }
+opaque! { DevBox Dev Group Queue Entity ItemBox Item WaiterBox Waiter ListBox TreeBox }
 
 unsafe extern "C" {
     pub fn dts_free(ptr: *mut c_void);
@@ -107,6 +107,24 @@ unsafe extern "C" {
     );
 
     pub fn dts_corrupt_line(ent: *mut Entity, gate: bool) -> bool;
+
+    pub fn dts_bare_insert(
+        dev: *mut Dev,
+        queue: *mut Queue,
+        item: *mut ItemBox,
+        sector: u64,
+        sectors: u32,
+        now: u64,
+    ) -> bool;
+    pub fn dts_list_new(depth: u32) -> *mut ListBox;
+    pub fn dts_list_insert(
+        list: *mut ListBox,
+        item: *mut ItemBox,
+        sector: u64,
+        sectors: u32,
+    ) -> bool;
+    pub fn dts_list_dispatch(list: *mut ListBox) -> *mut Item;
+    pub fn dts_list_complete(list: *mut ListBox, item: *mut Item);
 
     pub fn dts_tree_new(nr: u64) -> *mut TreeBox;
     pub fn dts_tree_add(all: *mut TreeBox, index: u64, key: u64);

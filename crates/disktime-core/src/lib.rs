@@ -8,6 +8,7 @@
 //! With [`Device::set_checked`] the core's invariants are verified after every event; a violation
 //! panics with the invariant and a dump of the whole state.
 
+pub mod bare;
 mod ffi;
 mod slab;
 pub mod tree;
