@@ -80,10 +80,10 @@ struct dt_group;
  * something below it waits for a request.
  */
 struct dt_spot {
-	struct dt_node node;	/* key: where it was found last, see line.c */
-	u64 key;		/* virtual time: where it stands */
-	u32 came;		/* when it came to stand there, as of its tree */
 	bool on;
+	u32 came;		/* when it came to stand there, as of its tree */
+	u64 key;		/* virtual time: where it stands */
+	struct dt_node node;	/* key: where it was found last, see line.c */
 };
 
 /* Deficit of a class against the better ones; see line.c. */
@@ -93,25 +93,25 @@ struct dt_floor {
 };
 
 struct dt_line {
-	struct dt_tree trees[DT_NR_CLASSES];
-	u64 vtime[DT_NR_CLASSES];	/* start tag last served; monotonic */
-	struct dt_floor floors[DT_NR_CLASSES];
 	u32 nr;				/* entities in all trees */
 	u32 present;			/* bit c: class c has anybody in line */
+	u64 vtime[DT_NR_CLASSES];	/* start tag last served; monotonic */
+	struct dt_floor floors[DT_NR_CLASSES];
+	struct dt_tree trees[DT_NR_CLASSES];
 };
 
 /* The children of one entity. */
 struct dt_level {
-	struct dt_line ready;
-	struct dt_line gate;
 	/* Sum of the weights of all that hold or want a request, by class. */
 	u64 active_weight[DT_NR_CLASSES];
 	u32 nr_busy;			/* how many those are */
-	/* Who is, or was last, the only one of them; see entity.c. */
+	bool lone_started;		/* it has been picked since it is: */
+	/* who is, or was last, the only one of them; see entity.c */
 	struct dt_entity *lone;
-	bool lone_started;		/* it has been picked since it is */
 	s64 lone_start_ns;		/* the most lone_ns was when picked */
 	s64 lone_ns;			/* its charges, not in its vdisktime */
+	struct dt_line ready;
+	struct dt_line gate;
 };
 
 enum dt_kind {
@@ -131,8 +131,6 @@ struct dt_think {
 struct dt_entity {
 	struct dt_entity *parent;	/* NULL for the root group */
 	struct dt_level *level;		/* of its children; NULL for a queue */
-	struct dt_spot ready;
-	struct dt_spot gate;
 	u64 vdisktime;
 	u32 vrest;			/* what its divisions left; see line.h */
 	u32 weight;
@@ -143,51 +141,56 @@ struct dt_entity {
 	u32 nr_granted;			/* requests granted, not yet queued */
 	u32 nr_inflight;		/* items dispatched in the subtree */
 	u32 nr_waiting;			/* waiters at the gate in the subtree */
+	struct dt_spot ready;
+	struct dt_spot gate;
 };
 
 /* Monotonic counters of one group's own requests. */
 struct dt_stats {
+	u64 dequeues;		/* times it ran out of requests */
+	u64 slices;		/* turns it was given */
+	u64 wait_ns[DT_NR_CAUSES];
+	u64 wait_max_ns;
 	u64 time_ns[DT_NR_DIRS];
 	u64 sectors[DT_NR_DIRS];
 	u64 ios[DT_NR_DIRS];
-	u64 wait_ns[DT_NR_CAUSES];
-	u64 wait_max_ns;
-	u64 idle_ns;		/* anticipation on this group's account */
-	u64 dequeues;		/* times it ran out of requests */
-	u64 slices;		/* turns it was given */
 	u64 express;		/* requests that went ahead as debt */
+	u64 idle_ns;		/* anticipation on this group's account */
 };
 
+/* What every request of its own touches comes first here, and in a queue. */
 struct dt_group {
 	struct dt_entity ent;
-	struct dt_entity leaf;		/* in use while it has children */
 	struct dt_entity *own;		/* parent of its queues: leaf or ent */
-	struct dt_level children;	/* child groups and the leaf */
+	struct dt_list active;		/* dev->active, while own is busy */
+	u64 last_dispatch_ns;
+	struct dt_think think;
+	struct dt_stats stats;
 	struct dt_level queues;		/* below own */
+
+	struct dt_entity leaf;		/* in use while it has children */
+	struct dt_level children;	/* child groups and the leaf */
 	struct dt_dev *dev;
 	struct dt_list link;		/* dev->groups */
-	struct dt_list active;		/* dev->active, while own is busy */
 	struct dt_list queue_list;	/* struct dt_queue.link */
-	struct dt_think think;
-	u64 last_dispatch_ns;
 	u32 nr_children;
 	u32 nr_queues;
-	struct dt_stats stats;
 };
 
 struct dt_queue {
 	struct dt_entity ent;
 	struct dt_group *grp;
-	struct dt_list link;		/* grp->queue_list */
 	struct dt_list fifo;		/* items by arrival */
 	struct dt_list urgent;		/* items inserted at the head */
-	struct dt_tree sorted;		/* items by sector, if order asks */
-	struct dt_list waiters;		/* struct dt_waiter.link */
 	u64 next_sector;		/* where its last item ended */
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item; 0: unknown */
 	struct dt_think think;
 	u64 seek_mean;			/* sectors, between items */
 	bool sync;
+
+	struct dt_tree sorted;		/* items by sector, if order asks */
+	struct dt_list link;		/* grp->queue_list */
+	struct dt_list waiters;		/* struct dt_waiter.link */
 };
 
 enum dt_item_state {
@@ -199,21 +202,21 @@ enum dt_item_state {
 
 /* One request. The caller embeds it; all fields are the core's. */
 struct dt_item {
-	struct dt_node node;		/* queue->sorted; key: first sector */
 	struct dt_list fifo;		/* queue->fifo or queue->urgent */
 	struct dt_list all;		/* dev->all or dev->express */
 	struct dt_queue *queue;
 	u64 insert_ns;
-	u64 dispatch_ns;
-	u64 vbusy;			/* dev->vbusy at dispatch */
 	u64 idle_clock_ns;		/* dev->idle_clock_ns at insertion */
-	u64 estimate_ns;		/* what was charged at dispatch */
 	u32 sectors;
 	u8 state;			/* enum dt_item_state */
 	u8 dir;				/* enum dt_dir */
 	bool express;
 	bool urgent;			/* on queue->urgent, not queue->fifo */
 	bool sorted;			/* on queue->sorted as well */
+	u64 dispatch_ns;
+	u64 vbusy;			/* dev->vbusy at dispatch */
+	u64 estimate_ns;		/* what was charged at dispatch */
+	struct dt_node node;		/* queue->sorted; key: first sector */
 };
 
 /* A process that waits for a request; lives on its stack. */
