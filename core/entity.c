@@ -388,7 +388,7 @@ void dt_queue_exit(struct dt_queue *queue)
 }
 
 /* It was picked where the level's virtual time is now, and is not far from it. */
-static bool lone_stands_well(const struct dt_level *level)
+static inline bool lone_stands_well(const struct dt_level *level)
 {
 	const struct dt_entity *ent = level->lone;
 	s64 ahead_ns = level->lone_ns - level->lone_start_ns;
@@ -517,8 +517,9 @@ dt_inline enum dt_class dt_path_dispatched(struct dt_dev *dev,
 	return class;
 }
 
-enum dt_class dt_path_passed(struct dt_dev *dev, struct dt_queue *queue,
-			     u64 cost_ns, u64 now)
+dt_inline enum dt_class dt_path_passed(struct dt_dev *dev,
+				       struct dt_queue *queue, u64 cost_ns,
+				       u64 now)
 {
 	enum dt_class class = DT_RT;
 	struct dt_entity *ent;
@@ -528,7 +529,8 @@ enum dt_class dt_path_passed(struct dt_dev *dev, struct dt_queue *queue,
 
 		class = dt_max(class, (enum dt_class)ent->class);
 		one_more(level, ent);
-		if (!ent->nr_granted && !ent->nr_waiting)
+		if ((level->lone != ent || !lone_stands_well(level)) &&
+		    !ent->nr_granted && !ent->nr_waiting)
 			dt_entity_place(dev, ent);
 		dt_level_started(level, ent);
 		dt_line_passed(&level->ready, ent->class, now);
