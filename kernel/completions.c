@@ -56,29 +56,19 @@ void disktime_drain_list(struct disktime_dev *dev)
 
 	lockdep_assert_held(&dev->lock);
 
-	llist_for_each_entry_safe(drq, next, llist_reverse_order(list), done)
+	if (list && list->next)
+		list = llist_reverse_order(list);
+	llist_for_each_entry_safe(drq, next, list, done)
 		settle(dev, drq);
 	/* The last of a process's requests may have begun the wait for more. */
 	disktime_arm(dev);
 }
 EXPORT_SYMBOL_GPL(disktime_drain_list);
 
-/*
- * A dispatched request is done, at @now. Returns whether there is work that
- * nobody may have been told of.
- */
-bool disktime_complete(struct disktime_dev *dev, struct disktime_rq *drq,
-		       u64 now)
+bool disktime_complete_now(struct disktime_dev *dev, struct disktime_rq *drq)
 {
 	unsigned long flags;
 	bool had_work, work;
-
-	drq->done_ns = now;
-	drq->pending = true;
-	/* A full barrier: pairs with the one in disktime_drain_again(). */
-	llist_add(&drq->done, &dev->done);
-	if (!READ_ONCE(dev->core.nr_queued) && !READ_ONCE(dev->core.nr_waiting))
-		return false;
 
 	spin_lock_irqsave(&dev->lock, flags);
 	/* Whoever drained it in the meantime may have come only to look. */
@@ -88,4 +78,4 @@ bool disktime_complete(struct disktime_dev *dev, struct disktime_rq *drq,
 	spin_unlock_irqrestore(&dev->lock, flags);
 	return work && !had_work;
 }
-EXPORT_SYMBOL_GPL(disktime_complete);
+EXPORT_SYMBOL_GPL(disktime_complete_now);

@@ -57,7 +57,7 @@ struct disktime_dev {
 	struct llist_head done;		/* disktime_rq.done; see completions.c */
 	struct hrtimer timer;		/* for the core's wake_at */
 	u64 timer_ns;			/* when it is due; 0: off */
-	struct list_head idle_queues;	/* disktime_queue.idle, oldest first */
+	struct list_head idle_queues;	/* disktime_queue.idle, as they came */
 	u32 nr_queues;
 	u32 nr_groups;
 	DECLARE_HASHTABLE(queues, DISKTIME_QUEUE_HASH_BITS);
@@ -90,8 +90,9 @@ struct disktime_queue {
 	struct disktime_group *grp;
 	struct disktime_key key;
 	struct hlist_node hash;		/* disktime_dev.queues */
-	struct list_head idle;		/* while refs is 0 */
-	u64 idle_since_ns;
+	struct list_head idle;		/* since refs was 0, till one looks */
+	u64 idle_since_ns;		/* when refs fell to 0 last */
+	u64 looked_ns;			/* as good as when it came to the list */
 	u32 refs;			/* requests and waiters; dev->lock */
 };
 
@@ -165,15 +166,24 @@ struct disktime_queue *disktime_queue_get(struct disktime_dev *dev,
 struct disktime_queue *disktime_queue_find(struct disktime_dev *dev,
 					   struct disktime_group *grp,
 					   const struct disktime_key *key);
-void disktime_queue_put(struct disktime_dev *dev, struct disktime_queue *queue,
-			u64 now);
+void disktime_queue_rest(struct disktime_dev *dev, struct disktime_queue *queue);
+static inline void disktime_queue_put(struct disktime_dev *dev,
+				      struct disktime_queue *queue, u64 now)
+{
+	lockdep_assert_held(&dev->lock);
+
+	if (--queue->refs)
+		return;
+	queue->idle_since_ns = now;
+	if (unlikely(list_empty(&queue->idle)))
+		disktime_queue_rest(dev, queue);
+}
 /* Free queues that nobody has used since @before_ns, or all those of @grp. */
 void disktime_queue_reap(struct disktime_dev *dev, struct disktime_group *grp,
 			 u64 before_ns);
 
 /* completions.c */
-bool disktime_complete(struct disktime_dev *dev, struct disktime_rq *drq,
-		       u64 now);
+bool disktime_complete_now(struct disktime_dev *dev, struct disktime_rq *drq);
 void disktime_drain_list(struct disktime_dev *dev);
 
 /* Account what has completed, before the core is asked. Under dev->lock. */
@@ -189,6 +199,22 @@ static inline void disktime_drain_again(struct disktime_dev *dev)
 	/* Pairs with the one in disktime_complete(). */
 	smp_mb();
 	disktime_drain(dev);
+}
+
+/*
+ * A dispatched request is done, at @now. Returns whether there is work that
+ * nobody may have been told of.
+ */
+static inline bool disktime_complete(struct disktime_dev *dev,
+				     struct disktime_rq *drq, u64 now)
+{
+	drq->done_ns = now;
+	drq->pending = true;
+	/* A full barrier: pairs with the one in disktime_drain_again(). */
+	llist_add(&drq->done, &dev->done);
+	if (!READ_ONCE(dev->core.nr_queued) && !READ_ONCE(dev->core.nr_waiting))
+		return false;
+	return disktime_complete_now(dev, drq);
 }
 
 /* Whether a completed request has not reached the core; then hands off it. */

@@ -25,9 +25,6 @@
  */
 #include "iosched.h"
 
-/* The slot number's place in rq_flags: RQF_ flags end at bit 23. */
-#define SLOT_SHIFT	25
-
 /*
  * Devices with at least so many tags hand out three quarters of them without
  * formalities: whose they are matters when they are scarce. A group that has
@@ -41,14 +38,9 @@ struct gate_waiter {
 	struct task_struct *task;
 };
 
-static unsigned int flags_to_slot(req_flags_t flags)
-{
-	return (__force u32)flags >> SLOT_SHIFT;
-}
-
 static req_flags_t slot_to_flags(unsigned int slot)
 {
-	return (__force req_flags_t)(slot << SLOT_SHIFT);
+	return (__force req_flags_t)(slot << DISKTIME_SLOT_SHIFT);
 }
 
 static u32 tags_total(const struct disktime_iosched *ios)
@@ -135,7 +127,7 @@ static void forgo(struct disktime_iosched *ios, struct disktime_queue *queue)
  * queue have no tag after all, the allocation fails without a word to us, and
  * the promise would stand for ever.
  */
-static bool get_promise(struct disktime_iosched *ios, blk_opf_t opf,
+static noinline bool get_promise(struct disktime_iosched *ios, blk_opf_t opf,
 			bool may_sleep, unsigned int *slot)
 {
 	struct gate_waiter waiter = { .task = current };
@@ -205,6 +197,18 @@ out:
 	return granted;
 }
 
+static noinline void promise_one(struct disktime_iosched *ios, blk_opf_t opf,
+				 struct blk_mq_alloc_data *data)
+{
+	bool may_sleep = !disktime_data_nowait(data);
+	unsigned int slot;
+
+	if (get_promise(ios, opf, may_sleep, &slot))
+		data->rq_flags |= slot_to_flags(slot);
+	else if (!may_sleep)
+		disktime_data_set_depth(data, disktime_shallow_depth(data, 1));
+}
+
 /* Called from __blk_mq_alloc_requests(), maybe twice for one request. */
 void disktime_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -212,10 +216,8 @@ void disktime_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct disktime_iosched *ios = eq->elevator_data;
 	int total = tags_total(ios);
 	int room = total - atomic_read(&ios->nr_tags_used);
-	bool may_sleep = !disktime_data_nowait(data);
-	unsigned int slot;
 
-	if (flags_to_slot(data->rq_flags))
+	if (disktime_slot_of(data->rq_flags))
 		return;
 	if (total >= PLENTY && room > SCARCE(total) &&
 	    !READ_ONCE(ios->dev->core.nr_waiting)) {
@@ -226,51 +228,34 @@ void disktime_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	}
 	/* No batches where each request is handed out. */
 	data->nr_tags = 1;
-	if (opf & (REQ_META | REQ_SWAP))
-		return;
-	if (get_promise(ios, opf, may_sleep, &slot))
-		data->rq_flags |= slot_to_flags(slot);
-	else if (!may_sleep)
-		disktime_data_set_depth(data, disktime_shallow_depth(data, 1));
+	if (!(opf & (REQ_META | REQ_SWAP)))
+		promise_one(ios, opf, data);
 }
 
-/* Called from prepare_request(): a request exists. */
-void disktime_gate_prepared(struct disktime_iosched *ios, struct request *rq)
+void disktime_gate_redeem(struct disktime_iosched *ios, struct request *rq)
 {
-	unsigned int slot = flags_to_slot(rq->rq_flags);
+	unsigned int slot = disktime_slot_of(rq->rq_flags);
 	struct disktime_queue *queue = NULL;
 
-	if (!slot) {
-		atomic_inc(&ios->nr_tags_used);
-	} else {
-		rq->rq_flags &= ~slot_to_flags(DISKTIME_NR_SLOTS - 1);
-		spin_lock_irq(&ios->dev->lock);
-		swap(queue, ios->slots[slot]);
-		spin_unlock_irq(&ios->dev->lock);
-	}
+	rq->rq_flags &= ~slot_to_flags(DISKTIME_NR_SLOTS - 1);
+	spin_lock_irq(&ios->dev->lock);
+	swap(queue, ios->slots[slot]);
+	spin_unlock_irq(&ios->dev->lock);
 	rq->elv.priv[1] = queue;
 }
 
-/* The request was inserted, or never will be. Under dev->lock. */
-void disktime_gate_inserted(struct disktime_iosched *ios, struct request *rq)
+void disktime_gate_settle(struct disktime_iosched *ios, struct request *rq)
 {
 	struct disktime_queue *queue = rq->elv.priv[1];
 
-	if (queue) {
-		rq->elv.priv[1] = NULL;
-		settle(ios, queue);
-	}
+	rq->elv.priv[1] = NULL;
+	settle(ios, queue);
 }
 
-/* Called from finish_request(): its tag is about to be free. */
-void disktime_gate_finished(struct disktime_iosched *ios)
+void disktime_gate_hand_on(struct disktime_iosched *ios)
 {
 	unsigned long flags;
 
-	/* A full barrier: pairs with the one in get_promise(). */
-	atomic_dec_return(&ios->nr_tags_used);
-	if (likely(!READ_ONCE(ios->dev->core.nr_waiting)))
-		return;
 	spin_lock_irqsave(&ios->dev->lock, flags);
 	disktime_drain(ios->dev);
 	disktime_gate_run(ios);

@@ -121,6 +121,19 @@ void disktime_make_key(const struct disktime_iosched *ios,
 		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM);
 }
 
+static noinline struct disktime_rq *new_chunk(struct disktime_rq **slot)
+{
+	struct disktime_rq *chunk;
+
+	chunk = kmem_cache_zalloc(disktime_chunk_cache,
+				  GFP_NOWAIT | __GFP_NOWARN);
+	if (chunk && cmpxchg(slot, NULL, chunk)) {
+		kmem_cache_free(disktime_chunk_cache, chunk);
+		chunk = READ_ONCE(*slot);
+	}
+	return chunk;
+}
+
 static struct disktime_rq *rq_memory(struct request *rq)
 {
 	struct disktime_hctx *own = rq->mq_hctx->sched_data;
@@ -132,16 +145,21 @@ static struct disktime_rq *rq_memory(struct request *rq)
 	slot = &own->chunks[tag / DISKTIME_RQS_PER_CHUNK];
 	chunk = READ_ONCE(*slot);
 	if (unlikely(!chunk)) {
-		chunk = kmem_cache_zalloc(disktime_chunk_cache,
-					  GFP_NOWAIT | __GFP_NOWARN);
+		chunk = new_chunk(slot);
 		if (!chunk)
 			return NULL;
-		if (cmpxchg(slot, NULL, chunk)) {
-			kmem_cache_free(disktime_chunk_cache, chunk);
-			chunk = READ_ONCE(*slot);
-		}
 	}
 	return &chunk[tag % DISKTIME_RQS_PER_CHUNK];
+}
+
+/* Account what has completed, taking the lock for it. */
+static noinline void drain_now(struct disktime_dev *dev)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->lock, flags);
+	disktime_drain(dev);
+	spin_unlock_irqrestore(&dev->lock, flags);
 }
 
 /* Called from blk_mq_rq_ctx_init(). The bio is not known yet. */
@@ -149,18 +167,14 @@ static void disktime_prepare_request(struct request *rq)
 {
 	struct disktime_iosched *ios = rq->q->elevator->elevator_data;
 	struct disktime_rq *drq = rq_memory(rq);
-	unsigned long flags;
 
 	disktime_gate_prepared(ios, rq);
 	rq->elv.priv[0] = drq;
 	if (!drq)
 		return;
-	if (disktime_rq_pending(drq)) {
-		/* Its last use has ended, but not been accounted. */
-		spin_lock_irqsave(&ios->dev->lock, flags);
-		disktime_drain(ios->dev);
-		spin_unlock_irqrestore(&ios->dev->lock, flags);
-	}
+	/* Its last use may have ended, but not been accounted. */
+	if (unlikely(disktime_rq_pending(drq)))
+		drain_now(ios->dev);
 	drq->item.state = DT_ITEM_FREE;
 	drq->rq = rq;
 	drq->queue = NULL;
@@ -174,46 +188,54 @@ static void forget_merging(struct request_queue *q, struct request *rq)
 		q->last_merge = NULL;
 }
 
-/* The request goes, whatever became of it. Under dev->lock. */
-static void drop(struct disktime_iosched *ios, struct request *rq,
-		 struct disktime_rq *drq)
+/* The request goes, whatever became of it. */
+static noinline void drop(struct disktime_iosched *ios, struct request *rq,
+			  struct disktime_rq *drq)
 {
 	struct disktime_dev *dev = ios->dev;
-	u64 now = disktime_now();
+	unsigned long flags;
+	u64 now;
 
-	if (drq->item.state == DT_ITEM_QUEUED)
-		forget_merging(rq->q, rq);
-	dt_remove(&dev->core, &drq->item, now);
-	dt_complete(&dev->core, &drq->item, now);
-	disktime_queue_put(dev, drq->queue, now);
-	drq->queue = NULL;
+	spin_lock_irqsave(&dev->lock, flags);
+	disktime_drain(dev);
+	if (drq->queue) {
+		now = disktime_now();
+		if (drq->item.state == DT_ITEM_QUEUED)
+			forget_merging(rq->q, rq);
+		dt_remove(&dev->core, &drq->item, now);
+		dt_complete(&dev->core, &drq->item, now);
+		disktime_queue_put(dev, drq->queue, now);
+		drq->queue = NULL;
+	}
+	disktime_arm(dev);
+	spin_unlock_irqrestore(&dev->lock, flags);
+}
+
+/* It was promised a tag, had it, and was never inserted. */
+static noinline void give_up_promise(struct disktime_iosched *ios,
+				     struct request *rq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ios->dev->lock, flags);
+	disktime_gate_inserted(ios, rq);
+	spin_unlock_irqrestore(&ios->dev->lock, flags);
 }
 
 /* Called from blk_mq_free_request(), in any context. */
 static void disktime_finish_request(struct request *rq)
 {
 	struct disktime_iosched *ios = rq->q->elevator->elevator_data;
-	struct disktime_dev *dev = ios->dev;
 	struct disktime_rq *drq;
-	unsigned long flags;
 
 	if (!disktime_rq_is_sched(rq))
 		return;
 	drq = disktime_rq_of(rq);
-	if (rq->elv.priv[1]) {
-		spin_lock_irqsave(&dev->lock, flags);
-		disktime_gate_inserted(ios, rq);
-		spin_unlock_irqrestore(&dev->lock, flags);
-	}
+	if (unlikely(rq->elv.priv[1]))
+		give_up_promise(ios, rq);
 	/* Freed without having been dispatched, or completed. */
-	if (drq && READ_ONCE(drq->queue) && !disktime_rq_pending(drq)) {
-		spin_lock_irqsave(&dev->lock, flags);
-		disktime_drain(dev);
-		if (drq->queue)
-			drop(ios, rq, drq);
-		disktime_arm(dev);
-		spin_unlock_irqrestore(&dev->lock, flags);
-	}
+	if (drq && READ_ONCE(drq->queue) && !disktime_rq_pending(drq))
+		drop(ios, rq, drq);
 	rq->elv.priv[0] = NULL;
 	disktime_gate_finished(ios);
 }
@@ -247,6 +269,31 @@ static bool may_pass(const struct disktime_iosched *ios,
 }
 
 /*
+ * The requests that have passed, in order. They are linked one way by hand:
+ * with CONFIG_DEBUG_LIST, which distributions set, two calls a request less.
+ */
+static void pass_on(struct disktime_iosched *ios, struct request *rq)
+{
+	struct list_head *node = &rq->queuelist;
+
+	node->next = NULL;
+	if (ios->passed)
+		ios->passed_last->next = node;
+	else
+		WRITE_ONCE(ios->passed, node);
+	ios->passed_last = node;
+}
+
+static struct request *take_passed(struct disktime_iosched *ios)
+{
+	struct list_head *node = ios->passed;
+
+	WRITE_ONCE(ios->passed, node->next);
+	INIT_LIST_HEAD(node);
+	return list_entry(node, struct request, queuelist);
+}
+
+/*
  * Hand it over at @now, if nobody waits and the device has room. One reading of
  * the clock does for all that are inserted together.
  */
@@ -261,7 +308,7 @@ static bool pass(struct disktime_iosched *ios, struct request *rq,
 		     op_is_write(req_op(rq)) ? DT_WRITE : DT_READ,
 		     blk_rq_pos(rq), blk_rq_sectors(rq), now))
 		return false;
-	list_add_tail(&rq->queuelist, &ios->passed);
+	pass_on(ios, rq);
 	drq->queue->grp->nr_inserted++;
 	disktime_gate_inserted(ios, rq);
 	if (trace_disktime_pick_enabled())
@@ -272,9 +319,9 @@ static bool pass(struct disktime_iosched *ios, struct request *rq,
 	return true;
 }
 
-/* Under dev->lock. @pass_ns: the time, where requests pass, else 0. */
+/* Under dev->lock. */
 static void insert_one(struct disktime_iosched *ios, struct request *rq,
-		       bool at_head, u64 pass_ns, struct list_head *free)
+		       bool at_head, struct list_head *free)
 {
 	struct disktime_rq *drq = disktime_rq_is_sched(rq) ?
 				  disktime_rq_of(rq) : NULL;
@@ -302,12 +349,10 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 		drq->queue = queue_for(ios, rq, at_head, now);
 	if (!drq || !drq->queue) {
 		/* No memory: served first, unweighed, rather than lost. */
-		list_add_tail(&rq->queuelist, &ios->passed);
+		pass_on(ios, rq);
 		ios->nr_bypassed++;
 		return;
 	}
-	if (pass_ns && !at_head && pass(ios, rq, drq, pass_ns))
-		return;
 	queue = drq->queue;
 	was_idle = !queue->grp->core.own->nr_queued;
 	if (at_head)
@@ -331,22 +376,42 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 	}
 }
 
-/* Called from blk_mq_insert_request(), blk_mq_dispatch_plug_list(). */
-DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
+/* Hand over what can be of the list's beginning. Under dev->lock. */
+static void pass_some(struct disktime_iosched *ios, struct list_head *list)
 {
-	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
+	struct list_head *node = list->next, *next;
+	u64 now = disktime_now();
+	struct disktime_rq *drq;
+	struct request *rq;
+
+	for (; node != list; node = next) {
+		rq = list_entry(node, struct request, queuelist);
+		next = node->next;
+		if (!disktime_rq_is_sched(rq))
+			break;
+		drq = disktime_rq_of(rq);
+		if (!drq)
+			break;
+		if (!drq->queue)
+			drq->queue = queue_for(ios, rq, false, now);
+		if (!drq->queue || !pass(ios, rq, drq, now))
+			break;
+	}
+	list->next = node;
+	node->prev = list;
+}
+
+/* Put the rest of the list in line, and let go of dev->lock. */
+static noinline void insert_rest(struct disktime_iosched *ios,
+				 struct list_head *list, bool at_head)
+{
 	struct disktime_dev *dev = ios->dev;
 	struct request *rq, *next;
 	LIST_HEAD(free);
-	u64 pass_ns = 0;
 
-	spin_lock_irq(&dev->lock);
-	disktime_drain(dev);
-	if (!dev->core.nr_queued && may_pass(ios, hctx))
-		pass_ns = disktime_now();
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		INIT_LIST_HEAD(&rq->queuelist);
-		insert_one(ios, rq, at_head, pass_ns, &free);
+		insert_one(ios, rq, at_head, &free);
 	}
 	INIT_LIST_HEAD(list);
 	disktime_drain_again(dev);
@@ -360,6 +425,24 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 	}
 }
 
+/* Called from blk_mq_insert_request(), blk_mq_dispatch_plug_list(). */
+DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
+{
+	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
+	struct disktime_dev *dev = ios->dev;
+
+	spin_lock_irq(&dev->lock);
+	disktime_drain(dev);
+	if (!dev->core.nr_queued && !at_head && may_pass(ios, hctx))
+		pass_some(ios, list);
+	if (!list_empty(list)) {
+		insert_rest(ios, list, at_head);
+		return;
+	}
+	/* Nothing is queued that was not, so that no completion is needed. */
+	spin_unlock_irq(&dev->lock);
+}
+
 /* Called from __blk_mq_do_dispatch_sched(), on several CPUs at once. */
 static struct request *disktime_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
@@ -371,9 +454,8 @@ static struct request *disktime_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct dt_item *item;
 
 	spin_lock_irq(&dev->lock);
-	if (!list_empty(&ios->passed)) {
-		rq = list_first_entry(&ios->passed, struct request, queuelist);
-		list_del_init(&rq->queuelist);
+	if (ios->passed) {
+		rq = take_passed(ios);
 		goto out;
 	}
 	disktime_drain(dev);
@@ -408,7 +490,7 @@ static bool disktime_has_work(struct blk_mq_hw_ctx *hctx)
 	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
 
 	return dt_has_work(&ios->dev->core) ||
-	       !list_empty_careful(&ios->passed);
+	       READ_ONCE(ios->passed);
 }
 
 /*
@@ -456,22 +538,29 @@ static void disktime_requeue_request(struct request *rq)
 
 /* ---- merging ---- */
 
-/* Called from blk_mq_submit_bio(), before a tag is taken. */
-static bool disktime_bio_merge(struct request_queue *q, struct bio *bio,
+static noinline bool merge_bio(struct disktime_iosched *ios,
+			       struct request_queue *q, struct bio *bio,
 			       unsigned int nr_segs)
 {
-	struct disktime_iosched *ios = q->elevator->elevator_data;
 	struct request *free = NULL;
 	bool merged;
 
-	if (!READ_ONCE(ios->dev->core.nr_queued))
-		return false;
 	spin_lock_irq(&ios->dev->lock);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	spin_unlock_irq(&ios->dev->lock);
 	if (free)
 		blk_mq_free_request(free);
 	return merged;
+}
+
+/* Called from blk_mq_submit_bio(), before a tag is taken. */
+static bool disktime_bio_merge(struct request_queue *q, struct bio *bio,
+			       unsigned int nr_segs)
+{
+	struct disktime_iosched *ios = q->elevator->elevator_data;
+
+	return READ_ONCE(ios->dev->core.nr_queued) &&
+	       merge_bio(ios, q, bio, nr_segs);
 }
 
 /* Called from elv_merge(), under dev->lock: may bio go before a request? */
@@ -668,7 +757,6 @@ DISKTIME_INIT_SCHED(disktime_init_sched, q, eq)
 		return ret;
 	ios->q = q;
 	ios->depth_hw = hw_depth(q);
-	INIT_LIST_HEAD(&ios->passed);
 	ios->passes = !q->mq_ops->get_budget;
 	atomic_set(&ios->nr_tags_used, 0);
 	INIT_DELAYED_WORK(&ios->watch, disktime_watch);

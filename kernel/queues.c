@@ -94,6 +94,17 @@ static void queue_free(struct disktime_dev *dev, struct disktime_queue *queue)
 	kfree(queue);
 }
 
+/* What it completed last may still be on its way out. */
+static bool disused(const struct disktime_queue *queue)
+{
+	return !queue->refs && !dt_queue_busy(&queue->core);
+}
+
+/*
+ * A process that waits for each of its requests leaves its queue idle after
+ * each: a queue that is used again stays on the list until one looks at it here,
+ * and then leaves it, or goes to its end.
+ */
 void disktime_queue_reap(struct disktime_dev *dev, struct disktime_group *grp,
 			 u64 before_ns)
 {
@@ -103,14 +114,20 @@ void disktime_queue_reap(struct disktime_dev *dev, struct disktime_group *grp,
 
 	list_for_each_entry_safe(queue, next, &dev->idle_queues, idle) {
 		if (grp) {
-			if (queue->grp != grp)
-				continue;
-		} else if (queue->idle_since_ns >= before_ns) {
-			break;
+			if (queue->grp == grp && disused(queue))
+				queue_free(dev, queue);
+			continue;
 		}
-		/* What it completed last may still be on its way out. */
-		if (!dt_queue_busy(&queue->core))
+		if (queue->looked_ns >= before_ns)
+			break;
+		if (queue->refs) {
+			list_del_init(&queue->idle);
+		} else if (queue->idle_since_ns >= before_ns) {
+			queue->looked_ns = queue->idle_since_ns;
+			list_move_tail(&queue->idle, &dev->idle_queues);
+		} else if (disused(queue)) {
 			queue_free(dev, queue);
+		}
 	}
 }
 EXPORT_SYMBOL_GPL(disktime_queue_reap);
@@ -126,8 +143,7 @@ struct disktime_queue *disktime_queue_get(struct disktime_dev *dev,
 	u32 weight;
 
 	if (queue) {
-		if (!queue->refs++)
-			list_del_init(&queue->idle);
+		queue->refs++;
 		return queue;
 	}
 	if (!list_empty(&dev->idle_queues) && now > QUEUE_KEEP_NS)
@@ -150,14 +166,10 @@ struct disktime_queue *disktime_queue_get(struct disktime_dev *dev,
 EXPORT_SYMBOL_GPL(disktime_queue_get);
 EXPORT_SYMBOL_GPL(disktime_queue_find);
 
-void disktime_queue_put(struct disktime_dev *dev, struct disktime_queue *queue,
-			u64 now)
+/* Nobody uses it for now, which has not been noted yet. */
+void disktime_queue_rest(struct disktime_dev *dev, struct disktime_queue *queue)
 {
-	lockdep_assert_held(&dev->lock);
-
-	if (--queue->refs)
-		return;
-	queue->idle_since_ns = now;
+	queue->looked_ns = queue->idle_since_ns;
 	list_add_tail(&queue->idle, &dev->idle_queues);
 }
-EXPORT_SYMBOL_GPL(disktime_queue_put);
+EXPORT_SYMBOL_GPL(disktime_queue_rest);
