@@ -1,6 +1,6 @@
 //! Boots a machine for a plan, and keeps what it says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -66,13 +66,13 @@ pub fn needs_ublk(run: &Run) -> bool {
 }
 
 /// A program that the host has.
-fn of_the_host(name: &'static str) -> Result<PathBuf, Missing> {
+fn of_the_host(name: &str) -> Result<PathBuf, Missing> {
     let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
     let mut found = folders.iter().map(|f| Path::new(f).join(name));
     found.find(|path| path.is_file()).ok_or_else(|| Missing {
         what: "a program of the host",
         path: name.into(),
-        hint: "install e2fsprogs and util-linux".to_owned(),
+        hint: "install e2fsprogs, xfsprogs and util-linux: make setup".to_owned(),
     })
 }
 
@@ -143,12 +143,22 @@ pub fn run(
     if plan.runs.iter().any(users) {
         case.bins.push((of_the_host("setpriv")?, None));
     }
-    if plan.runs.iter().any(|run| run.fs.is_some()) {
-        for name in ["mkfs.ext4", "addpart", "delpart"] {
+    let kinds: BTreeSet<&str> = plan
+        .runs
+        .iter()
+        .filter_map(|run| Some(run.fs.as_ref()?.kind.as_str()))
+        .collect();
+    if !kinds.is_empty() {
+        for name in ["addpart", "delpart"] {
             case.bins.push((of_the_host(name)?, None));
         }
-        // Without the second one it would ask for it in vain, where its own is not built in.
-        case = case.module("crc32c_generic", "").module("ext4", "");
+        // File systems would ask for it in vain, where they load it themselves.
+        case = case.module("crc32c_generic", "");
+    }
+    for kind in kinds {
+        case.bins
+            .push((of_the_host(&format!("mkfs.{kind}"))?, None));
+        case = case.module(kind, "");
     }
     case.files = vec![(plan_file, PLAN_PATH.to_owned())];
     case.out_dir = Some(out.to_owned());

@@ -1,5 +1,6 @@
 //! File systems on the disk, and the files that are read.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -40,6 +41,8 @@ fn make(fs: &Fs, device: &str) -> Result<()> {
                 ],
             )
         }
+        // Discarding a disk that is new is of no use.
+        "xfs" => command("mkfs.xfs", &["-q", "-f", "-K", device]),
         other => bail!("there is no way to make {other}"),
     }
 }
@@ -100,7 +103,8 @@ impl Files {
         if run.fs.is_none() {
             return Ok(());
         }
-        for job in &run.jobs {
+        let used: BTreeSet<usize> = run.phases.iter().flat_map(|p| p.jobs.clone()).collect();
+        for job in used.into_iter().map(|j| &run.jobs[j]) {
             if !job
                 .args
                 .iter()

@@ -189,6 +189,8 @@ fn yes() -> bool {
 pub enum Fs {
     /// ext4.
     Ext4,
+    /// XFS.
+    Xfs,
 }
 
 /// A disk in a file, or what a variant has otherwise about it: a model by name, or equal servers.

@@ -252,6 +252,7 @@ impl Scenario {
             fs: self.fs.map(|fs| plan::Fs {
                 kind: match fs {
                     Fs::Ext4 => "ext4".into(),
+                    Fs::Xfs => "xfs".into(),
                 },
                 partitions: self.partitions,
                 partition_sectors: self.partition(&layout) >> 9,
