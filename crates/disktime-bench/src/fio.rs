@@ -73,6 +73,18 @@ impl Latencies {
         self.max_ns = self.max_ns.max(ns);
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.bins.values().sum()
+    }
+
+    /// The longest of them.
+    #[must_use]
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
     /// Adds all of another's.
     pub fn merge(&mut self, other: &Self) {
         for (&ns, &count) in &other.bins {
@@ -86,7 +98,7 @@ impl Latencies {
     #[must_use]
     pub fn curve(&self) -> Vec<(u64, f64)> {
         const POINTS: [f64; 8] = [0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99999, 1.0];
-        let all: u64 = self.bins.values().sum();
+        let all = self.all();
         let mut curve = Vec::new();
         let mut bins = self.bins.iter();
         let (mut seen, mut at) = (0, 0);
@@ -113,7 +125,7 @@ impl Latencies {
     /// The percentiles, if there was any I/O.
     #[must_use]
     pub fn percentiles(&self) -> Option<Percentiles> {
-        let all: u64 = self.bins.values().sum();
+        let all = self.all();
         let at = |part: f64| {
             let mut left = (all as f64 * part).ceil().max(1.0) as u64;
             self.bins.iter().find_map(|(&ns, &count)| {

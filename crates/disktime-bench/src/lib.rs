@@ -35,3 +35,5 @@ pub mod results;
 pub mod scenario;
 #[cfg(feature = "host")]
 pub mod sim;
+#[cfg(feature = "host")]
+pub mod transactions;

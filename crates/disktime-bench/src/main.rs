@@ -336,6 +336,7 @@ fn act(verb: Verb) -> Result<u8> {
                     dir: Some(&dir),
                     host_idle: &BTreeMap::new(),
                     latencies: None,
+                    transactions: None,
                     seed: 0,
                 },
             );
@@ -514,6 +515,7 @@ fn measure(
             dir: Some(dir),
             host_idle: &host_idle,
             latencies: None,
+            transactions: None,
             seed: options.seed,
         },
     );
@@ -556,6 +558,7 @@ fn on_host(
             dir: Some(dir),
             host_idle: &BTreeMap::new(),
             latencies: None,
+            transactions: None,
             seed: options.seed,
         },
     );
@@ -598,6 +601,7 @@ fn simulated(
             dir: Some(dir),
             host_idle: &BTreeMap::new(),
             latencies: Some(&left.latencies),
+            transactions: Some(&left.transactions),
             seed: options.seed,
         },
     );

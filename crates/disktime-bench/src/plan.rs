@@ -6,7 +6,7 @@ use disktime_model::{Region, Spec};
 use serde::{Deserialize, Serialize};
 
 /// Host and guest must agree on this number.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Where the guest finds the plan.
 pub const PLAN_PATH: &str = "/case/plan.json";
 /// Where the guest leaves traces and fio's reports, a folder `rN` for each run.
@@ -230,6 +230,9 @@ pub struct Job {
     pub bytes: Option<u64>,
     /// I/Os that it keeps outstanding: it counts as started when it has done twice as many.
     pub depth: u32,
+    /// Whether it does transactions, one at a time: writes that are synced one by one. When each
+    /// began and ended is recorded.
+    pub transacts: bool,
 }
 
 impl Job {
@@ -282,6 +285,9 @@ pub enum Stop {
 pub struct Snapshot {
     /// CLOCK_MONOTONIC.
     pub mono_ns: u64,
+    /// The time of day, since 1970.
+    #[serde(default)]
+    pub unix_ns: u64,
     /// Time that all CPUs of the machine together were idle.
     pub idle_ns: u64,
     /// Number of CPUs.

@@ -21,6 +21,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::fio::Latencies;
 use crate::plan::{Controller, Event, Job, Plan, Run, Snapshot, Stop, TRACE_FILE};
 use crate::trace::{self, Kind, Record};
+use crate::transactions::Transaction;
 
 /// Whom the simulator can run: disktime's core, and the same with true charges, and `none`, which is
 /// order of arrival.
@@ -36,6 +37,8 @@ pub struct Left {
     pub events: Vec<Event>,
     /// By run and job.
     pub latencies: BTreeMap<(usize, String), Latencies>,
+    /// By run and job, of jobs that do some.
+    pub transactions: BTreeMap<(usize, String), Vec<Transaction>>,
 }
 
 /// Runs all of the plan; traces go to `out`. Same plan and seed: same events.
@@ -63,6 +66,8 @@ struct Recorder {
     records: Option<Vec<Record>>,
     /// Of a process's I/Os, from being asked for to being done.
     latencies: Vec<Latencies>,
+    /// Of a process's writes, each with its sync.
+    transactions: Vec<Vec<Transaction>>,
 }
 
 impl Recorder {
@@ -90,6 +95,13 @@ impl Observer for Recorder {
     fn completed(&mut self, op: &Op, at: u64) {
         self.record(Kind::Complete, op, at);
         self.latencies[op.proc].count(at - op.asked);
+    }
+
+    fn synced(&mut self, proc: usize, since: u64, at: u64) {
+        self.transactions[proc].push(Transaction {
+            begin_ns: since,
+            end_ns: Some(at),
+        });
     }
 }
 
@@ -309,6 +321,7 @@ fn snapshot(run: &Run, sim: &Sim<Recorder>) -> Result<Snapshot> {
     }
     Ok(Snapshot {
         mono_ns: sim.now(),
+        unix_ns: sim.now(),
         idle_ns: 0,
         cpus: 0,
         groups,
@@ -342,6 +355,7 @@ fn simulate(
     let recorder = Recorder {
         records: run.trace.then(Vec::new),
         latencies: vec![Latencies::default(); nr_procs],
+        transactions: vec![Vec::new(); nr_procs],
     };
     let mut sim = Sim::new(setup, recorder)?;
     left.events.push(Event::Start {
@@ -442,6 +456,11 @@ fn simulate(
         let all = left.latencies.entry((index, job.name.clone())).or_default();
         for &proc in procs {
             all.merge(&sim.observer.latencies[proc]);
+        }
+        if job.transacts {
+            let all = procs.iter().flat_map(|&p| &sim.observer.transactions[p]);
+            let key = (index, job.name.clone());
+            left.transactions.insert(key, all.copied().collect());
         }
     }
     if let Some(records) = &sim.observer.records {

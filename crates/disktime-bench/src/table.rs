@@ -12,6 +12,10 @@ fn percent(value: Option<f64>) -> String {
     value.map_or("-".into(), |v| format!("{:.1} %", v * 100.0))
 }
 
+fn millis(ns: Option<u64>) -> String {
+    ns.map_or("-".into(), |ns| format!("{:.1} ms", ns as f64 / 1e6))
+}
+
 /// The part of all outcomes that one table shows.
 fn place(outcome: &Outcome) -> (&str, &str, &str) {
     (&outcome.scenario, &outcome.variant, &outcome.phase)
@@ -42,6 +46,9 @@ fn table(outcomes: &[&Outcome], brief: bool) -> String {
         .iter()
         .any(|o| o.groups.iter().any(|g| g.true_share.is_some()));
     let traced = outcomes.iter().any(|o| o.trace.is_some());
+    let transacts = outcomes
+        .iter()
+        .any(|o| o.groups.iter().any(|g| g.transactions_per_s.is_some()));
     let rounds = outcomes.iter().any(|o| o.round > 1);
     let mut builder = Builder::default();
     let mut head = vec!["controller", "group", "weight", "entitled", "got"];
@@ -51,7 +58,11 @@ fn table(outcomes: &[&Outcome], brief: bool) -> String {
     if traced {
         head.push("got (trace)");
     }
-    head.extend(["I/O share", "I/Os per s", "all vs none"]);
+    head.extend(["I/O share", "I/Os per s"]);
+    if transacts {
+        head.extend(["transactions per s", "p50", "p99", "max"]);
+    }
+    head.push("all vs none");
     if !brief {
         head.extend(["guest cpu", "host idle"]);
     }
@@ -89,6 +100,13 @@ fn table(outcomes: &[&Outcome], brief: bool) -> String {
             }
             row.push(percent(group.io_share));
             row.push(format!("{:.0}", ios as f64 / seconds));
+            if transacts {
+                let latency = group.latency_ns;
+                let rate = group.transactions_per_s;
+                row.push(rate.map_or("-".into(), |r| format!("{r:.1}")));
+                row.extend([latency.map(|l| l.p50), latency.map(|l| l.p99)].map(millis));
+                row.push(millis(latency.map(|l| l.max)));
+            }
             row.push(match first {
                 true => outcome.none_ratio.map_or("-".into(), |r| format!("{r:.3}")),
                 false => String::new(),

@@ -43,6 +43,7 @@ fn simulate(scenarios: &[Scenario], options: &Options) -> (Plan, Vec<Event>, Vec
         dir: Some(dir.path()),
         host_idle: &BTreeMap::new(),
         latencies: Some(&left.latencies),
+        transactions: Some(&left.transactions),
         seed: options.seed,
     };
     let mut outcomes = results::collect(&plan, scenarios, &left.events, &evidence);

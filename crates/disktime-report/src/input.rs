@@ -119,6 +119,8 @@ pub struct Group {
     /// I/Os.
     #[serde(default, deserialize_with = "lenient")]
     pub ios: Directions,
+    /// Transactions a second.
+    pub transactions_per_s: Option<f64>,
     /// Latencies.
     pub latency_ns: Option<Latency>,
     /// Latency in ns and which fraction of the requests did not exceed it, ascending.

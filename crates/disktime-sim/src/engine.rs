@@ -658,7 +658,8 @@ impl<O: Observer> Sim<O> {
     fn flushed(&mut self) {
         let mut done = std::mem::take(&mut self.flushing);
         for proc in done.drain(..) {
-            self.procs[proc].flush_done(self.now);
+            let since = self.procs[proc].flush_done(self.now);
+            self.observer.synced(proc, since, self.now);
             self.tallies[self.issuers[proc].group].flushes += 1;
             self.at(self.now + self.wake_ns, proc, false);
         }

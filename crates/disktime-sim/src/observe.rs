@@ -20,6 +20,8 @@ pub struct Op {
 pub trait Observer {
     fn issued(&mut self, op: &Op, at: u64);
     fn completed(&mut self, op: &Op, at: u64);
+    /// A process's sync is complete: of writes the first of which it began at `since`.
+    fn synced(&mut self, _proc: usize, _since: u64, _at: u64) {}
 }
 
 /// Looks away.

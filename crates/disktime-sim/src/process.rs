@@ -117,6 +117,8 @@ pub(crate) struct Process {
     sync: Sync,
     /// Writes since it synced last.
     unsynced: u64,
+    /// When it began with the first of them.
+    unsynced_since: u64,
     /// Sectors that it has written too fast, and until when that was reckoned.
     owing: u64,
     reckoned: u64,
@@ -153,6 +155,7 @@ impl Process {
             },
             sync: Sync::Idle,
             unsynced: 0,
+            unsynced_since: 0,
             owing: 0,
             reckoned: 0,
             counted: false,
@@ -305,7 +308,12 @@ impl Process {
         self.outstanding += 1;
         self.left -= sectors;
         self.begun += 1;
-        self.unsynced += dir as u64;
+        if dir == Dir::Write {
+            if self.unsynced == 0 {
+                self.unsynced_since = now;
+            }
+            self.unsynced += 1;
+        }
         if self.spec.burst > 1 {
             self.burst -= 1;
         }
@@ -503,11 +511,12 @@ impl Process {
         self.sync == Sync::Cleaning
     }
 
-    /// What it has written is on the medium.
-    pub fn flush_done(&mut self, now: u64) {
+    /// What it has written is on the medium. Returns when it began to write that.
+    pub fn flush_done(&mut self, now: u64) -> u64 {
         self.sync = Sync::Idle;
         self.unsynced = 0;
         self.note(now);
+        self.unsynced_since
     }
 
     /// Takes down when it finished, if it has.

@@ -10,7 +10,7 @@ use crate::plan::{Class, Controller, DISK, Run, Snapshot};
 
 use super::counters::add_pairs;
 use super::disk::Disk;
-use super::{command, now_ns, read, write};
+use super::{command, now_ns, read, unix_ns, write};
 
 /// From `/proc/stat`: time idle in all CPUs, and how many CPUs there are.
 fn idle(stat: &str) -> (u64, u32) {
@@ -127,6 +127,7 @@ impl Groups {
         let (idle_ns, cpus) = idle(&read("/proc/stat")?);
         let mut snapshot = Snapshot {
             mono_ns: now_ns()?,
+            unix_ns: unix_ns()?,
             idle_ns,
             cpus,
             ..Snapshot::default()

@@ -49,12 +49,11 @@ impl Load {
                 continue;
             }
             let job = &self.jobs[index];
-            let report = self
-                .out
-                .join(format!("fio-{}-{}.json", self.starts, job.name));
-            let said = self
-                .out
-                .join(format!("fio-{}-{}.log", self.starts, job.name));
+            let left = |end: &str| {
+                let name = format!("fio-{}-{}{end}", self.starts, job.name);
+                self.out.join(name)
+            };
+            let (report, said, times) = (left(".json"), left(".log"), left(""));
             self.starts += 1;
             let mut command = Command::new("/bin/sh");
             // The shell enters the group; what it becomes is there from its first instruction.
@@ -75,6 +74,11 @@ impl Load {
                 command
                     .arg("--time_based")
                     .arg(format!("--runtime={seconds}"));
+            }
+            if job.transacts {
+                command
+                    .arg("--log_unix_epoch=1")
+                    .arg(format!("--write_lat_log={}", times.display()));
             }
             let log =
                 File::create(&said).with_context(|| format!("cannot make {}", said.display()))?;

@@ -41,6 +41,12 @@ fn now_ns() -> Result<u64> {
     Ok(Duration::from(now).as_nanos() as u64)
 }
 
+/// The time of day, which programs write into their logs.
+fn unix_ns() -> Result<u64> {
+    let now = clock_gettime(ClockId::CLOCK_REALTIME).context("cannot read CLOCK_REALTIME")?;
+    Ok(Duration::from(now).as_nanos() as u64)
+}
+
 fn write(path: impl AsRef<Path>, text: impl AsRef<str>) -> Result<()> {
     let (path, text) = (path.as_ref(), text.as_ref());
     // One write(2): that is what files of the kernel take for a command.

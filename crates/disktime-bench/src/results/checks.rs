@@ -94,6 +94,16 @@ impl Check {
             let ratio = of_group(0).zip(of_group(1)).and_then(|(a, b)| part(a, b));
             vec![(format!("{of} {}", chosen.join(" : ")), ratio, None)]
         };
+        let each_relative = |what: &str, value: &dyn Fn(&Outcome, &GroupResult) -> Option<f64>| {
+            let groups = outcome.groups.iter().filter(|g| listed(&g.name));
+            groups
+                .filter_map(|g| {
+                    let name = || format!("{what} of {}", g.name);
+                    let of = |o: &Outcome| value(o, o.group(&g.name)?);
+                    self.relative(outcome, all, name, &of)
+                })
+                .collect()
+        };
         match self.metric.get_ref() {
             Metric::Share => each("share of", &|g| g.got),
             Metric::IoShare => each("I/O share of", &|g| g.io_share),
@@ -102,6 +112,10 @@ impl Check {
             Metric::P99Ms => {
                 let ms = |g: &GroupResult| g.latency_ns.map(|l| l.p99 as f64 / 1e6);
                 unpromised(each("99th percentile (ms) of", &ms))
+            }
+            Metric::LatencyMaxMs => {
+                let ms = |g: &GroupResult| g.latency_ns.map(|l| l.max as f64 / 1e6);
+                unpromised(each("longest (ms) of", &ms))
             }
             Metric::FinishRatio => {
                 divided("time to the end", &|g| g.finished_ns.map(|ns| ns as f64))
@@ -145,27 +159,18 @@ impl Check {
                     .into_iter()
                     .collect()
             }
-            Metric::Finish | Metric::GroupRate => outcome
-                .groups
-                .iter()
-                .filter(|g| listed(&g.name))
-                .filter_map(|g| {
-                    let finish = *self.metric.get_ref() == Metric::Finish;
-                    let what = if finish {
-                        "time to the end"
-                    } else {
-                        "bytes a second"
-                    };
-                    let value = |o: &Outcome| {
-                        let group = o.group(&g.name)?;
-                        if finish {
-                            return group.finished_ns.map(|ns| ns as f64);
-                        }
-                        part(group.bytes.total() as f64 * 1e9, o.duration_ns as f64)
-                    };
-                    self.relative(outcome, all, || format!("{what} of {}", g.name), &value)
-                })
-                .collect(),
+            Metric::Finish => {
+                each_relative("time to the end", &|_, g| g.finished_ns.map(|ns| ns as f64))
+            }
+            Metric::GroupRate => each_relative("bytes a second", &|o, g| {
+                part(g.bytes.total() as f64 * 1e9, o.duration_ns as f64)
+            }),
+            Metric::TransactionRate => {
+                each_relative("transactions a second", &|_, g| g.transactions_per_s)
+            }
+            Metric::P99 => each_relative("99th percentile", &|_, g| {
+                g.latency_ns.map(|l| l.p99 as f64)
+            }),
         }
     }
 

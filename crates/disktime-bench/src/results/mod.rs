@@ -14,9 +14,10 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use crate::fio::Latencies;
-use crate::plan::{Controller, Event, Plan, Snapshot, TRACE_FILE};
+use crate::plan::{Controller, Event, Job, Plan, Snapshot, TRACE_FILE};
 use crate::scenario::{On, Scenario};
 use crate::trace;
+use crate::transactions::{Transaction, of_fio, within};
 
 pub use checks::check;
 pub use outcome::{
@@ -128,24 +129,40 @@ fn part(value: f64, all: f64) -> Option<f64> {
     (all > 0.0).then(|| value / all)
 }
 
-/// fio's reports of a job, of all times it was started.
-fn latencies(dir: &Path, jobs: &[&str]) -> Result<Latencies, String> {
-    let mut all = Latencies::default();
+/// What fio left of a job, of all times it was started: the files whose names go on with something
+/// that `is_it`. Each goes to `take`.
+fn left_by_fio(
+    dir: &Path,
+    job: &str,
+    is_it: impl Fn(&str) -> bool,
+    mut take: impl FnMut(&str) -> Result<(), String>,
+) -> Result<(), String> {
     let entries = fs::read_dir(dir).map_err(|e| format!("cannot read {}: {e}", dir.display()))?;
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(rest) = name
-            .strip_prefix("fio-")
-            .and_then(|n| n.strip_suffix(".json"))
-        else {
-            continue;
-        };
-        let job = rest.split_once('-').map_or("", |(_, job)| job);
-        if jobs.contains(&job) {
+        let rest = name.strip_prefix("fio-").and_then(|n| n.split_once('-'));
+        if rest.is_some_and(|(_, rest)| rest.strip_prefix(job).is_some_and(&is_it)) {
             let text = fs::read_to_string(entry.path()).map_err(|e| format!("{name}: {e}"))?;
-            all.add(&text).map_err(|e| format!("{name}: {e}"))?;
+            take(&text).map_err(|e| format!("{name}: {e}"))?;
         }
     }
+    Ok(())
+}
+
+fn latencies(dir: &Path, job: &str) -> Result<Latencies, String> {
+    let mut all = Latencies::default();
+    left_by_fio(dir, job, |end| end == ".json", |text| all.add(text))?;
+    Ok(all)
+}
+
+fn transactions(dir: &Path, job: &str) -> Result<Vec<Transaction>, String> {
+    let mut all = Vec::new();
+    // One for each of its processes.
+    let is_log = |end: &str| end.starts_with("_lat.") && end.ends_with(".log");
+    left_by_fio(dir, job, is_log, |text| {
+        all.extend(of_fio(text)?);
+        Ok(())
+    })?;
     Ok(all)
 }
 
@@ -160,8 +177,45 @@ pub struct Evidence<'a> {
     pub host_idle: &'a BTreeMap<(usize, usize), f64>,
     /// By run and job; `None`: they are in fio's reports.
     pub latencies: Option<&'a BTreeMap<(usize, String), Latencies>>,
+    /// The same of jobs that do transactions.
+    pub transactions: Option<&'a BTreeMap<(usize, String), Vec<Transaction>>>,
     /// For random numbers.
     pub seed: u64,
+}
+
+impl Evidence<'_> {
+    /// How many transactions of these jobs ended in a window, if they do any, and how long all took
+    /// that the jobs did.
+    fn of_jobs<'j>(
+        &self,
+        run: usize,
+        jobs: impl Iterator<Item = &'j Job>,
+        window: &Window<'_>,
+    ) -> Result<(Option<u64>, Latencies), String> {
+        let (mut ended, mut latencies) = (None, Latencies::default());
+        let folder = self.dir.map(|dir| dir.join(format!("r{run}")));
+        for job in jobs {
+            let key = (run, job.name.clone());
+            let ios = match (self.latencies, &folder) {
+                (Some(known), _) => known.get(&key).cloned().unwrap_or_default(),
+                (None, Some(folder)) => self::latencies(folder, &job.name)?,
+                (None, None) => continue,
+            };
+            if !job.transacts {
+                latencies.merge(&ios);
+                continue;
+            }
+            let all = match (self.transactions, &folder) {
+                (Some(known), _) => known.get(&key).cloned().unwrap_or_default(),
+                (None, Some(folder)) => transactions(folder, &job.name)?,
+                (None, None) => continue,
+            };
+            let (n, took) = within(&all, window.begin.unix_ns, window.end.unix_ns);
+            *ended.get_or_insert(0) += n;
+            latencies.merge(&took);
+        }
+        Ok((ended, latencies))
+    }
 }
 
 /// Turns the events of a plan, and the files that it left, into outcomes. Phases that did not come
@@ -222,30 +276,16 @@ pub fn collect(
             for group in &mut outcome.groups {
                 group.published = scenario.and_then(|s| s.published(&run.variant, &group.name));
                 group.finished_ns = seen.finished_ns.get(&group.name).copied();
-                let jobs: Vec<_> = phase
-                    .jobs
-                    .iter()
-                    .map(|&j| &run.jobs[j])
-                    .filter(|j| run.groups[j.group].name == group.name)
-                    .map(|j| j.name.as_str())
-                    .collect();
-                if let Some(known) = evidence.latencies {
-                    let mut all = Latencies::default();
-                    for &job in &jobs {
-                        if let Some(one) = known.get(&(index, job.to_owned())) {
-                            all.merge(one);
-                        }
+                let jobs = phase.jobs.iter().map(|&j| &run.jobs[j]);
+                let mine = jobs.filter(|j| run.groups[j.group].name == group.name);
+                match evidence.of_jobs(index, mine, &window) {
+                    Ok((ended, all)) => {
+                        let seconds = outcome.duration_ns.max(1) as f64 / 1e9;
+                        group.transactions_per_s = ended.map(|n| n as f64 / seconds);
+                        group.latency_ns = all.percentiles();
+                        group.latency_curve = all.curve();
                     }
-                    group.latency_ns = all.percentiles();
-                    group.latency_curve = all.curve();
-                } else if let Some(folder) = &folder {
-                    match latencies(folder, &jobs) {
-                        Ok(all) => {
-                            group.latency_ns = all.percentiles();
-                            group.latency_curve = all.curve();
-                        }
-                        Err(why) => outcome.error = outcome.error.take().or(Some(why)),
-                    }
+                    Err(why) => outcome.error = outcome.error.take().or(Some(why)),
                 }
             }
             outcomes.push(outcome);

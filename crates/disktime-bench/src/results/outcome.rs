@@ -58,7 +58,9 @@ pub struct GroupResult {
     /// The longest time without any of its requests in the device, by the trace; of groups with one
     /// job.
     pub longest_gap_ns: Option<u64>,
-    /// As fio saw them, over its whole life.
+    /// Transactions a second, of groups whose jobs do some.
+    pub transactions_per_s: Option<f64>,
+    /// Of its transactions in the window; of I/Os as fio saw them, over its whole life.
     pub latency_ns: Option<Percentiles>,
     /// The same: which part of them took no longer than how many nanoseconds.
     pub latency_curve: Vec<(u64, f64)>,

@@ -68,6 +68,7 @@ fn snapshot(mono_ns: u64, groups: &[(&str, &[(&str, u64)])]) -> Snapshot {
     let pairs = |list: &[(&str, u64)]| list.iter().map(|&(k, v)| (k.to_owned(), v)).collect();
     Snapshot {
         mono_ns,
+        unix_ns: mono_ns,
         idle_ns: mono_ns / 2,
         cpus: 2,
         groups: groups
@@ -197,6 +198,7 @@ impl Bed {
             dir: Some(self.dir.path()),
             host_idle: &BTreeMap::from([((0, 0), 0.25)]),
             latencies: None,
+            transactions: None,
             seed: 7,
         };
         let mut outcomes = collect(&self.plan, scenarios, &self.events, &evidence);
@@ -392,6 +394,32 @@ fn faults_of_a_run_are_failed_checks() {
 }
 
 #[test]
+fn transactions_of_the_window_take_the_place_of_writes() {
+    let mut bed = Bed::new(1000);
+    let job = &mut bed.plan.runs[0].jobs[0];
+    job.transacts = true;
+    // One of 40 ms before the window's end, none of which begins after it.
+    let ends = (0..24).map(|n| n * 40).chain([965, 1100]);
+    let log: String = ends.map(|ms| format!("{ms}, 0, 1, 4096, 0\n")).collect();
+    let dir = bed.dir.path().join("r0");
+    fs::write(dir.join("fio-0-a_lat.1.log"), &log).unwrap();
+    fs::write(dir.join("fio-0-a_clat.1.log"), "0, 7, 1, 4096, 0\n").unwrap();
+    let outcomes = bed.outcomes();
+    let a = &outcomes[0].groups[0];
+    assert_eq!(a.transactions_per_s, Some(24.0));
+    let latency = a.latency_ns.unwrap();
+    assert!((39 * MS..=40 * MS).contains(&latency.p50), "{latency:?}");
+    assert_eq!(latency.max, 135 * MS);
+    let other = &outcomes[0].groups[1];
+    assert_eq!(other.transactions_per_s, None);
+    assert_eq!(other.latency_ns.unwrap().max, 9);
+
+    fs::write(dir.join("fio-0-a_lat.1.log"), "broken\n").unwrap();
+    let error = bed.outcomes().swap_remove(0).error.unwrap();
+    assert!(error.contains("fio-0-a_lat.1.log"), "{error}");
+}
+
+#[test]
 fn what_was_heard_before_the_end_is_kept() {
     let mut bed = Bed::new(1000);
     // Interrupted in the second run, before its window ended.
@@ -436,6 +464,7 @@ fn a_line_has_the_documented_keys() {
         "true_time_ns",
         "ios",
         "bytes",
+        "transactions_per_s",
         "latency_ns",
         "published",
     ] {

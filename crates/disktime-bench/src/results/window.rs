@@ -187,6 +187,7 @@ impl Window<'_> {
                         let gap = jobs.next().map(|j| t.parts[j].longest_gap_ns);
                         gap.filter(|_| jobs.next().is_none())
                     }),
+                    transactions_per_s: None,
                     latency_ns: None,
                     latency_curve: Vec::new(),
                     finished_ns: None,

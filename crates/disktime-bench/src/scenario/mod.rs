@@ -524,8 +524,14 @@ pub enum Metric {
     /// The longest time without any of the group's requests in the device, in milliseconds, by the
     /// trace.
     GapMaxMs,
-    /// The 99th percentile of the latency of the group's I/Os, in milliseconds.
+    /// The 99th percentile of the latency of the group's I/Os, or transactions, in milliseconds.
     P99Ms,
+    /// The same, by that in the baseline.
+    P99,
+    /// The longest of the group's I/Os, or transactions, in milliseconds.
+    LatencyMaxMs,
+    /// Transactions a second of the group, by those in the baseline.
+    TransactionRate,
     /// Disk time of all groups, by the time at least one request was in the device, less 1.
     UnionError,
 }
@@ -541,7 +547,10 @@ impl Metric {
 
     /// Whether it compares with another run.
     fn is_relative(self) -> bool {
-        matches!(self, Self::Rate | Self::GroupRate | Self::Finish)
+        matches!(
+            self,
+            Self::Rate | Self::GroupRate | Self::TransactionRate | Self::Finish | Self::P99
+        )
     }
 }
 
@@ -857,7 +866,8 @@ impl Check {
         } else if metric == Metric::Part && self.groups.len() < 2 {
             "a part is of two groups or more"
         } else if metric.is_relative() != self.baseline.is_some() {
-            "baseline goes with the metrics rate, group-rate and finish, and they with a baseline"
+            "baseline goes with the metrics rate, group-rate, transaction-rate, finish and p99, and \
+             they with a baseline"
         } else if self
             .baseline
             .as_ref()

@@ -409,6 +409,13 @@ impl Classes {
 }
 
 impl Job {
+    /// Whether a process of it writes, syncs, writes, and does nothing in between.
+    fn transacts(&self) -> bool {
+        let synced = self.fsync.is_some_and(|n| n.get::<u32>() == 1);
+        let pauses = self.thinktime.is_some() || self.rate_iops.is_some();
+        synced && self.iodepth == 1 && !pauses && self.rw.get_ref().ends_with("write")
+    }
+
     /// All but where it lies, and the priority of a group that has one.
     fn plan(&self, name: String, group: usize, region: u64) -> plan::Job {
         let size = self.size.map_or(region, |s| s.0);
@@ -465,6 +472,7 @@ impl Job {
             whole_sectors: None,
             bytes: self.size.map(|s| s.0 * u64::from(self.numjobs)),
             depth: self.iodepth * self.numjobs,
+            transacts: self.transacts(),
         };
         job.prioritise(self.ioprio);
         job

@@ -269,6 +269,19 @@ fn bad_files_are_refused_with_line_and_reason() {
             21,
             "metrics rate",
         ),
+        ("metric = \"share\"", "metric = \"p99\"", 21, "within needs"),
+        (
+            "metric = \"share\"\nwithin = 0.01",
+            "metric = \"p99\"\nmax = 3.0",
+            21,
+            "finish and p99",
+        ),
+        (
+            "disk = { servers = 8, service_us = 4000 }",
+            "disk = { servers = 8, service_us = 4000 }\nfs = \"vfat\"",
+            5,
+            "unknown variant",
+        ),
         (
             "within = 0.01",
             "within = 0.01\ngroups = [\"c\"]",
@@ -421,6 +434,26 @@ fn variants_change_groups_one_by_one() {
     assert!(has(1, "--rw=randwrite") && has(2, "--rw=randwrite") && has(1, "--numjobs=3"));
     assert_eq!(scenario.published("one", "a"), Some(0.9));
     assert_eq!(scenario.published("eight", "a"), None);
+}
+
+#[test]
+fn a_job_that_syncs_each_write_does_transactions() {
+    let with = |job: &str| {
+        let text = GOOD.replacen("rw = \"randread\", iodepth = 32", job, 1);
+        let text = text.replacen("name = \"t\"", "name = \"t\"\nfs = \"xfs\"", 1);
+        let scenario = parse(&text, Path::new("f.toml")).unwrap();
+        let run = runs(&scenario, &Options::default()).swap_remove(0);
+        assert_eq!(run.fs.unwrap().kind, "xfs");
+        assert!(!run.jobs[1].transacts);
+        run.jobs[0].transacts
+    };
+    let one = "rw = \"write\", ioengine = \"psync\", buffered = true, fsync = 1";
+    assert!(with(one) && with(&one.replace("write", "randwrite")));
+    // fio's log shows no syncs where something else lies between the writes.
+    assert!(!with(&format!("{one}, thinktime = \"1ms\"")));
+    assert!(!with(&one.replace("fsync = 1", "fsync = 2")));
+    assert!(!with("rw = \"write\", fsync = 1, iodepth = 4"));
+    assert!(!with("rw = \"read\", fsync = 1"));
 }
 
 #[test]
