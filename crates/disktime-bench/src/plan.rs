@@ -292,6 +292,9 @@ pub struct Snapshot {
     pub idle_ns: u64,
     /// Number of CPUs.
     pub cpus: u32,
+    /// The same of the root's own processes and the kernel's threads: `io.disktime.stat` only.
+    #[serde(default)]
+    pub root: BTreeMap<String, u64>,
     /// By group: the device's pairs of `io.disktime.stat` as they are, and those of `io.stat`
     /// with `io.` before.
     pub groups: BTreeMap<String, BTreeMap<String, u64>>,

@@ -319,11 +319,17 @@ fn snapshot(run: &Run, sim: &Sim<Recorder>) -> Result<Snapshot> {
             at = parents[above];
         }
     }
+    let mut root = BTreeMap::new();
+    if run.controller == Controller::Disktime {
+        let time_usec = sim.root_stats()?.total_time().0 / 1000;
+        root.insert("time_usec".to_owned(), time_usec);
+    }
     Ok(Snapshot {
         mono_ns: sim.now(),
         unix_ns: sim.now(),
         idle_ns: 0,
         cpus: 0,
+        root,
         groups,
     })
 }

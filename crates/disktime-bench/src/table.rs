@@ -177,6 +177,16 @@ pub fn show(outcomes: &[Outcome], scenarios: &[Scenario], brief: bool) -> String
         for line in group.iter().filter_map(|o| jobs(o)) {
             let _ = writeln!(text, "{line}");
         }
+        for (outcome, share) in group.iter().filter_map(|o| Some((o, o.root_share?))) {
+            if share >= 0.005 {
+                let share = percent(Some(share));
+                let _ = writeln!(
+                    text,
+                    "{}: {share} of disk time the root's own",
+                    outcome.controller
+                );
+            }
+        }
         let mut slow = group.iter().filter(|o| o.counted == Some(false));
         if let Some(slow) = slow.next() {
             let _ = writeln!(

@@ -132,6 +132,9 @@ impl Groups {
             cpus,
             ..Snapshot::default()
         };
+        if let Ok(text) = fs::read_to_string(Path::new(ROOT).join("io.disktime.stat")) {
+            add_pairs(&text, &self.dev, "", &mut snapshot.root);
+        }
         for (index, (name, path)) in self.by_index.iter().enumerate() {
             let pairs = snapshot.groups.entry(name.clone()).or_default();
             if let Some(times) = true_ns {

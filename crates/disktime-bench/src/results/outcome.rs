@@ -189,6 +189,9 @@ pub struct Outcome {
     pub groups: Vec<GroupResult>,
     /// By job, where a group has several.
     pub jobs: Vec<JobResult>,
+    /// Which part of all disk time was not the groups' but the root's own, where kernel threads and
+    /// journals are; with disktime.
+    pub root_share: Option<f64>,
     /// All groups together.
     pub total: Total,
     /// I/Os a second.

@@ -71,6 +71,7 @@ fn snapshot(mono_ns: u64, groups: &[(&str, &[(&str, u64)])]) -> Snapshot {
         unix_ns: mono_ns,
         idle_ns: mono_ns / 2,
         cpus: 2,
+        root: BTreeMap::from([("time_usec".to_owned(), mono_ns / 4000)]),
         groups: groups
             .iter()
             .map(|&(g, list)| (g.to_owned(), pairs(list)))
@@ -235,6 +236,7 @@ fn counters_and_trace_become_shares() {
         (0.75, Some(0.75), Some(0.7))
     );
     assert_eq!(a.disk_time_ns, Some(750 * MS));
+    assert_eq!(own.root_share, Some(0.2));
     assert_eq!(
         a.ios,
         Directions {
@@ -289,7 +291,7 @@ fn counters_and_trace_become_shares() {
         (Some(0.5), None, None)
     );
     assert_eq!(a.ios.read, 500);
-    assert_eq!(none.checks, []);
+    assert_eq!((none.root_share, none.checks.len()), (None, 0));
 }
 
 #[test]

@@ -41,6 +41,15 @@ impl Window<'_> {
         has.then(|| self.grown(group, key))
     }
 
+    /// Disk time of the root's own requests, in microseconds.
+    fn root_time(&self) -> Option<u64> {
+        if self.run.controller != Controller::Disktime {
+            return None;
+        }
+        let of = |snapshot: &Snapshot| snapshot.root.get("time_usec").copied();
+        Some(of(self.end)?.saturating_sub(of(self.begin).unwrap_or(0)))
+    }
+
     fn cpu(&self) -> Option<f64> {
         let all = self.end.mono_ns.checked_sub(self.begin.mono_ns)? * u64::from(self.end.cpus);
         let idle = self.end.idle_ns.checked_sub(self.begin.idle_ns)?;
@@ -257,6 +266,10 @@ impl Window<'_> {
             series: Series::default(),
             groups,
             jobs,
+            root_share: self.root_time().and_then(|root| {
+                let root = root * 1000;
+                part(root as f64, (all_time + root) as f64)
+            }),
             total: Total {
                 ios: all_ios,
                 bytes: all_bytes,
