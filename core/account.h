@@ -9,7 +9,7 @@
 dt_internal void dt_clock(struct dt_dev *dev, u64 now);
 /* What an item of @queue will probably cost. */
 dt_internal u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
-		enum dt_dir dir);
+		enum dt_dir dir, u32 sectors);
 /* What a dispatched item did cost up to now; learned for the next estimate. */
 dt_internal u64 dt_actual(struct dt_dev *dev, const struct dt_item *item);
 dt_internal void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue,

@@ -7,9 +7,11 @@
 
 #include "tree.c"
 #include "line.c"
+#include "cost.c"
 #include "account.c"
 #include "queue.c"
 #include "entity.c"
+#include "depth.c"
 #include "select.c"
 #include "gate.c"
 #include "health.c"

@@ -6,6 +6,7 @@
  * after rearming and when its state file is read. It takes time in proportion
  * to everything there is.
  */
+#include "depth.h"
 #include "entity.h"
 #include "select.h"
 
@@ -252,11 +253,14 @@ static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
 	return bad ? bad : check_entity(&grp->ent);
 }
 
-static int check_hold(const struct dt_dev *dev)
+static int check_hold(struct dt_dev *dev)
 {
 	bool room = dev->nr_inflight < dev->depth;
 	bool any = dev->fault ? !dt_list_empty(&dev->all) : dev->nr_queued > 0;
 	bool work = room && any && !dev->holding;
+
+	if (!dev->slice_ns && !dev->fault && dev->nr_heavy >= dev->limit)
+		work = work && dt_lets_through(dev);
 
 	if (dev->work != work)
 		return INV_WORK;
@@ -306,7 +310,7 @@ int dt_check(struct dt_dev *dev)
 	 */
 	slack = 2 * counts->dispatched + 1;
 	charged = dev->charged_ns + dev->excess_ns;
-	if (!dev->given &&
+	if (dev->engine != DT_ENGINE_GIVEN &&
 	    (charged > dev->busy_ns ||
 	     (!dev->nr_inflight && !counts->clamped &&
 	      dev->busy_ns - charged > slack)))

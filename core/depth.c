@@ -1,31 +1,129 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Depth: how much is in flight while somebody asks for little.
+ *
+ * What is in the device is out of reach: no weight helps a request that stands
+ * there behind 256 others. Who asks for much does not mind, and the device
+ * needs many requests to keep all of its parts busy. Who has one request at a
+ * time, or eight, waits for all of them each time.
+ *
+ * So requests are of two kinds. Those of a group that is behind (by disk time,
+ * further than what is in flight explains: it does not ask for its share, or
+ * does not get it) are light and go to the device at once. Of all others at
+ * most dev->limit are in flight. The limit is found by control, without
+ * knowing the device:
+ *
+ * - A light group's slowdown is its latency by what that would be alone: the
+ *   least seen, plus the cost of what the group itself has in flight.
+ * - While the slowdown is above SLOWDOWN, the limit falls; while it is below,
+ *   or nobody is light, it grows until it is the device's depth again.
+ * - It does not fall where that costs too much: of the device's capacity, as
+ *   far as it is known (cost.c), at least 1 - w is to be in use, where w is
+ *   the part that the light groups could use themselves, but no less than LOSS
+ *   and no more than LOSS_MAX.
+ *
+ * A reader that asks for a fiftieth of the device thus costs the others at most
+ * a tenth; one that could use half of it gets about half of what it does alone.
+ *
+ * Probe. Who has never been alone has never seen the least latency. So every
+ * now and then, for a few requests of the light ones, the limit is 1. That
+ * takes a thirtieth of the time at most.
+ *
+ * Nothing of this on devices with turns: there a group has the disk for itself
+ * (select.c).
+ */
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
 
 #define RATIO_SHIFT		8
 #define RATIO_MAX		(64 << RATIO_SHIFT)
-#define WINDOW_LIGHT		8
-#define WINDOW_MIN_NS		(1 * DT_NSEC_PER_MSEC)
-#define LAG_MAX_NS		(10 * DT_NSEC_PER_MSEC)
+/* Two groups of which each gets half are slowed down by 2. */
+#define SLOWDOWN		470
+#define SLOWDOWN_LOW		430
+
+/* A look lasts at least so long, and for so many light requests. */
+#define LOOK_NS			DT_NSEC_PER_MSEC
+#define LOOK_ITEMS		8
+/* But for no more than so many times as long. */
+#define LOOK_LONGEST		100
+
+/* Of the device's capacity, 2^-16. */
+#define LOSS			6000
+#define LOSS_MAX		16384
+
+/* A probe lasts at most so long, and comes no more often than this. */
+#define PROBE_NS		(50 * DT_NSEC_PER_MSEC)
+#define PROBE_EVERY_NS		(100 * DT_NSEC_PER_MSEC)
+#define PROBE_PART		30
+
+/*
+ * Further behind than by this, and by so many requests, is who asks for less
+ * than its share: more than dither (cost.c) makes, less than a sleeper's credit.
+ */
+#define LAG_NS			(4 * DT_NSEC_PER_MSEC)
+#define LAG_REQUESTS		4
+#define LAG_MAX_NS		(12 * DT_NSEC_PER_MSEC)
+
+/* Most requests wait inside the device: more or fewer than these, 2^-16. */
+#define CROWD_MANY		32768
+#define CROWD_FEW		16384
+#define CROWD_SHIFT		6
+
+static void next_look(struct dt_dev *dev)
+{
+	struct dt_light *light = &dev->light;
+
+	light->nr = 0;
+	light->most = 0;
+	light->sum = 0;
+	light->want = 0;
+	light->until_ns = dev->clock_ns + LOOK_NS;
+}
 
 void dt_depth_init(struct dt_dev *dev)
 {
 	dev->limit = dev->depth;
-	dev->light.nr = 0;
-	dev->light.sum = 0;
-	dev->light.most = 0;
-	dev->light.until_ns = 0;
+	dev->light.probing = false;
+	next_look(dev);
 }
 
-/* Whether who is first in line is behind by more than what is in flight explains. */
-bool dt_first_is_light(struct dt_dev *dev)
+static bool lags(const struct dt_dev *dev, const struct dt_level *level,
+		 const struct dt_entity *ent)
+{
+	s64 behind = (s64)(level->ready.vtime[ent->class] - ent->vdisktime);
+	u64 lag;
+
+	if (level->lone == ent || behind <= 0)
+		return false;
+	lag = LAG_NS + LAG_REQUESTS * dt_max(dev->cost_ns[DT_READ],
+				    dev->cost_ns[DT_WRITE]);
+	return (u64)behind > dt_virtual(dt_min(lag, LAG_MAX_NS), ent->weight);
+}
+
+bool dt_is_light(struct dt_dev *dev, const struct dt_group *grp)
+{
+	const struct dt_entity *ent;
+
+	if (dev->slice_ns || dev->engine == DT_ENGINE_OVERLAP)
+		return false;
+	/* Who has more queued than in flight asks for more, not for little. */
+	if (grp->own->nr_queued > grp->own->nr_inflight + 1)
+		return false;
+	for (ent = grp->own; ent->parent; ent = ent->parent)
+		if (lags(dev, ent->parent->level, ent))
+			return true;
+	return false;
+}
+
+bool dt_lets_through(struct dt_dev *dev)
 {
 	struct dt_entity *ent = &dev->root->ent;
 	struct dt_level *level;
 	struct dt_spot *spot;
-	u64 lag = dt_min(4 * dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]), LAG_MAX_NS);
 
+	if (!dt_list_empty(&dev->express))
+		return true;
 	for (;;) {
 		level = ent->level;
 		spot = dt_line_pick(&level->ready, dev->clock_ns);
@@ -34,114 +132,124 @@ bool dt_first_is_light(struct dt_dev *dev)
 		ent = DT_CONTAINER(spot, struct dt_entity, ready);
 		if (ent->kind == DT_KIND_QUEUE)
 			return false;
-		if (level->lone == ent)
-			continue;
-		if (dt_before(ent->vdisktime + dt_virtual(lag, ent->weight),
-			      level->ready.vtime[ent->class]))
+		if (lags(dev, level, ent))
 			return true;
 	}
 }
 
-bool dt_is_light(struct dt_dev *dev, const struct dt_group *grp)
+/* The least latencies, and how many are far from them. */
+static void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency)
 {
-	u64 lag = dt_min(4 * dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]), LAG_MAX_NS);
-	const struct dt_entity *ent;
+	struct dt_light *light = &dev->light;
+	u32 crowd = dev->crowd;
 
-	for (ent = grp->own; ent->parent; ent = ent->parent) {
-		const struct dt_level *level = ent->parent->level;
+	latency = dt_max(latency, 1);
+	if (!grp->lat_min_ns || latency < grp->lat_min_ns)
+		grp->lat_min_ns = latency;
+	crowd -= crowd >> CROWD_SHIFT;
+	if (2 * latency > 3 * grp->lat_min_ns)
+		crowd += 65536 >> CROWD_SHIFT;
+	dev->crowd = crowd;
+	dev->crowded = crowd > (dev->crowded ? CROWD_FEW : CROWD_MANY);
 
-		if (level->lone == ent)
-			continue;
-		if (dt_before(ent->vdisktime + dt_virtual(lag, ent->weight),
-			      level->ready.vtime[ent->class]))
-			return true;
+	if (light->probing) {
+		if (grp->probe != light->probe) {
+			grp->probe = light->probe;
+			grp->lat_probe_ns = latency;
+		}
+		grp->lat_probe_ns = dt_min(grp->lat_probe_ns, latency);
+	} else if (grp->probe) {
+		/* Nobody was in its way, and yet it took longer than ever. */
+		if (grp->lat_probe_ns > grp->lat_min_ns)
+			grp->lat_min_ns += (grp->lat_probe_ns -
+					    grp->lat_min_ns) / 4;
+		grp->probe = 0;
 	}
-	return false;
 }
 
-static void next_look(struct dt_dev *dev)
+static void begin_probe(struct dt_dev *dev)
 {
-	dev->light.nr = 0;
-	dev->light.sum = 0;
-	dev->light.want = 0;
-	dev->light.most = 0;
-	dev->light.until_ns = dev->clock_ns + WINDOW_MIN_NS;
+	struct dt_light *light = &dev->light;
+
+	/* A group that was in none has 0. */
+	if (!++light->probe)
+		light->probe = 1;
+	light->probing = true;
+	light->limit = dev->limit;
+	light->probe_from_ns = dev->clock_ns;
+	dev->limit = 1;
+	next_look(dev);
+	light->until_ns = dev->clock_ns + PROBE_NS;
 }
 
-static void watch_latency(struct dt_dev *dev, struct dt_group *grp, u64 lat, enum dt_dir dir)
+static void end_probe(struct dt_dev *dev)
 {
-	lat = dt_max(lat, 1);
-	if (!grp->lat_min_ns || lat < grp->lat_min_ns)
-		grp->lat_min_ns = lat;
-	if (!dev->fit.lat_min_ns[dir] || lat < dev->fit.lat_min_ns[dir])
-		dev->fit.lat_min_ns[dir] = lat;
-	if (!dev->light.probing)
-		return;
-	if (grp->probe != dev->light.probed) {
-		grp->probe = dev->light.probed;
-		grp->lat_probe_ns = lat;
-	} else if (lat < grp->lat_probe_ns) {
-		grp->lat_probe_ns = lat;
-	}
+	struct dt_light *light = &dev->light;
+	u64 took = dev->clock_ns - light->probe_from_ns;
+
+	light->probing = false;
+	light->probe_next_ns = dev->clock_ns + PROBE_EVERY_NS +
+			       PROBE_PART * took;
+	dev->limit = light->limit;
+	next_look(dev);
+}
+
+static void allow_more(struct dt_dev *dev)
+{
+	dev->limit = dt_min(dev->limit + dev->limit / 8 + 1, dev->depth);
+}
+
+static void review_limit(struct dt_dev *dev)
+{
+	const struct dt_light *light = &dev->light;
+	u64 slowdown = dt_div(light->sum, light->nr);
+	u64 want = dt_div(light->want, light->nr);
+	u32 keep = 65536 - dt_max(dt_min(want, LOSS_MAX), LOSS);
+	/* With nothing queued it is not we who leave it idle. */
+	bool known = !dev->fit.starved;
+
+	if (known && dev->fit.used < keep - keep / 64)
+		allow_more(dev);
+	else if (slowdown > SLOWDOWN &&
+		 (!known || dev->fit.used > keep + keep / 128))
+		dev->limit = dt_max(dt_min(dev->limit, light->most) * 7 / 8, 1);
+	else if (slowdown < SLOWDOWN_LOW)
+		allow_more(dev);
 }
 
 void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_group *grp = item->queue->grp;
-	u64 lat = dev->clock_ns - item->dispatch_ns, base, mean;
 	struct dt_light *light = &dev->light;
+	u64 latency = dev->clock_ns - item->dispatch_ns, cost, alone;
 
-	watch_latency(dev, grp, lat, item->dir);
-	if (grp->probe && grp->probe != light->probed) {
-		/* The probe after the last that it was in has begun: that is over. */
-		if (grp->lat_probe_ns > grp->lat_min_ns)
-			grp->lat_min_ns += (grp->lat_probe_ns - grp->lat_min_ns) / 4;
-		grp->probe = 0;
-	}
+	watch(dev, grp, latency);
 	if (item->light) {
-		base = grp->lat_min_ns + (u64)grp->own->nr_inflight *
-			      dt_cost(&dev->fit, item->dir, item->sectors);
-		light->sum += dt_min(dt_div(lat << RATIO_SHIFT, base), RATIO_MAX);
-		light->want += dt_min(dt_div(((u64)grp->own->nr_inflight + 1) * dt_cost(&dev->fit, item->dir, item->sectors) << 16, base), 1 << 16);
+		cost = dt_cost(&dev->fit, item->dir, item->sectors);
+		alone = grp->lat_min_ns + grp->own->nr_inflight * cost;
+		light->sum += dt_min(dt_div(latency << RATIO_SHIFT, alone),
+				     RATIO_MAX);
+		light->want += dt_min(dt_div(((grp->own->nr_inflight + 1) *
+					      cost) << 16, alone), 65536);
 		light->nr++;
 	}
 	light->most = dt_max(light->most, dev->nr_heavy + !item->light);
 	if (light->probing) {
-		if (light->nr < WINDOW_LIGHT && dt_before(dev->clock_ns, light->until_ns))
-			return;
-		light->probing = false;
-		light->last_probe_ns = dev->clock_ns;
-		light->probe_ns = dev->clock_ns - light->probe_ns;
-		dev->limit = light->limit;
-		next_look(dev);
+		if (light->nr >= LOOK_ITEMS ||
+		    !dt_before(dev->clock_ns, light->until_ns))
+			end_probe(dev);
+	} else if (dt_before(dev->clock_ns, light->until_ns)) {
 		return;
-	}
-	if (dt_before(dev->clock_ns, light->until_ns))
-		return;
-	if (light->nr && !dt_before(dev->clock_ns, light->last_probe_ns + 100 * DT_NSEC_PER_MSEC + 30 * light->probe_ns)) {
-		light->probing = true;
-		light->probed++;
-		light->limit = dev->limit;
-		light->probe_ns = dev->clock_ns;
-		dev->limit = 1;
+	} else if (light->nr &&
+		   !dt_before(dev->clock_ns, light->probe_next_ns)) {
+		begin_probe(dev);
+	} else if (light->nr >= LOOK_ITEMS) {
+		review_limit(dev);
 		next_look(dev);
-		light->until_ns = dev->clock_ns + 50 * WINDOW_MIN_NS;
-		return;
-	}
-	if (light->nr >= WINDOW_LIGHT) {
-		u32 want = (u32)dt_div(light->want, light->nr);
-		u32 guard = 65536 - dt_max(dt_min(want, 16384), 6000);
-
-		mean = dt_div(light->sum, light->nr);
-		if (dev->fit.used < guard - guard / 64 && !dev->fit.starved)
-			dev->limit = dt_min(dev->limit + dev->limit / 8 + 1, dev->depth);
-		else if (mean > 470 && (dev->fit.starved || dev->fit.used > guard + guard / 128))
-			dev->limit = dt_max(dt_min(dev->limit, light->most) * 7 / 8, 1);
-		else if (mean < 430)
-			dev->limit = dt_min(dev->limit + dev->limit / 8 + 1, dev->depth);
-		next_look(dev);
-	} else if (!light->nr || dt_before(light->until_ns + 100 * WINDOW_MIN_NS, dev->clock_ns)) {
-		dev->limit = dt_min(dev->limit + dev->limit / 8 + 1, dev->depth);
+	} else if (!light->nr ||
+		   !dt_before(dev->clock_ns, light->until_ns +
+			      LOOK_LONGEST * LOOK_NS)) {
+		allow_more(dev);
 		next_look(dev);
 	}
 }

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Depth: how much is in flight while somebody asks for little. See depth.c. */
 #ifndef DISKTIME_DEPTH_H
 #define DISKTIME_DEPTH_H
 
 #include "disktime.h"
 
+/* Forget what was found: the device or its depth has changed. */
 dt_internal void dt_depth_init(struct dt_dev *dev);
-dt_internal bool dt_first_is_light(struct dt_dev *dev);
+/* Whether the group is further behind than what is in flight explains. */
 dt_internal bool dt_is_light(struct dt_dev *dev, const struct dt_group *grp);
+/* At the limit: whether what would be dispatched now goes beyond it. */
+dt_internal bool dt_lets_through(struct dt_dev *dev);
+/* A request is complete, and no longer counted. */
 dt_internal void dt_depth_note(struct dt_dev *dev, const struct dt_item *item);
+
+/* Whether one more of this group may be in flight. */
+static inline bool dt_room_for(struct dt_dev *dev, bool light)
+{
+	return dev->nr_inflight < dev->depth &&
+	       (light || dev->nr_heavy < dev->limit);
+}
 
 #endif /* DISKTIME_DEPTH_H */

@@ -60,6 +60,13 @@ enum dt_cause {
 	DT_NR_CAUSES,
 };
 
+/* By what rule requests are charged; see account.c. */
+enum dt_engine {
+	DT_ENGINE_AUTO,		/* gap, overlap or learned costs */
+	DT_ENGINE_OVERLAP,	/* overlap alone */
+	DT_ENGINE_GIVEN,	/* by dt_charge() alone */
+};
+
 /* Why the device runs in plain arrival order; shown in iosched/health. */
 enum dt_fault {
 	DT_OK,
@@ -164,6 +171,13 @@ struct dt_group {
 	struct dt_entity *own;		/* parent of its queues: leaf or ent */
 	struct dt_list active;		/* dev->active, while own is busy */
 	u64 last_dispatch_ns;
+	u64 lat_min_ns;			/* least from dispatch to completion */
+	u64 lat_probe_ns;		/* the same in the last probe */
+	s64 dither_ns;			/* charged beyond its costs, to learn */
+	u32 probe;			/* serial number of that probe */
+	u32 dither_window;		/* the window that the next is of */
+	bool dithered_up;
+	bool odd;			/* begins the other way */
 	struct dt_think think;
 	struct dt_stats stats;
 	struct dt_level queues;		/* below own */
@@ -183,9 +197,11 @@ struct dt_queue {
 	struct dt_list fifo;		/* items by arrival */
 	struct dt_list urgent;		/* items inserted at the head */
 	u64 next_sector;		/* where its last item ended */
+	u32 last_sectors;		/* how long that was */
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item; 0: unknown */
 	struct dt_think think;
 	u64 seek_mean;			/* sectors, between items */
+	u64 follow_ns;			/* mean charge of what it reads on */
 	bool sync;
 
 	struct dt_tree sorted;		/* items by sector, if order asks */
@@ -213,6 +229,8 @@ struct dt_item {
 	bool express;
 	bool urgent;			/* on queue->urgent, not queue->fifo */
 	bool sorted;			/* on queue->sorted as well */
+	bool light;			/* its group was behind */
+	bool follows;			/* the device had just served its queue */
 	u64 dispatch_ns;
 	u64 vbusy;			/* dev->vbusy at dispatch */
 	u64 estimate_ns;		/* what was charged at dispatch */
@@ -249,12 +267,55 @@ struct dt_counts {
 	u64 faults;
 };
 
+/* A cost of each request, and one of each of its sectors. */
+#define DT_NR_COSTS		2
+
+/* What requests take of a parallel device; see cost.c. */
+struct dt_fit {
+	u64 base[DT_NR_DIRS];		/* of a request, 2^-8 ns */
+	u64 sector[DT_NR_DIRS];		/* of each of its sectors, 2^-8 ns */
+	u32 scale;			/* of all charges, 2^-16 */
+	u32 used;			/* of the device, lately, 2^-16 */
+	u32 window;			/* serial number */
+	u32 windows;			/* so many were learned from */
+	u32 settle;			/* completions until the next begins */
+
+	/* The window. */
+	u64 busy_from_ns;		/* dev->busy_ns at its beginning */
+	u64 nr[DT_NR_DIRS];
+	u64 sectors[DT_NR_DIRS];
+	u32 least, most;		/* sectors of a request */
+	bool starved;			/* for a while nothing was queued */
+	bool limited;			/* not all were let through */
+	bool dither;
+
+	/* The one before, if it was learned from. */
+	bool paired;
+	s64 part[DT_NR_DIRS][DT_NR_COSTS];	/* of its time, 2^-16 */
+	u64 cost_then[DT_NR_DIRS][DT_NR_COSTS];
+};
+
+/* Who asks for little, and how long the device makes them wait; see depth.c. */
+struct dt_light {
+	u32 nr;				/* requests of theirs in this look */
+	u32 most;			/* most in flight of the others */
+	u64 sum;			/* of latencies, by the least; 2^-8 */
+	u64 want;			/* what they could use; 2^-16 */
+	u64 until_ns;			/* end of this look, at the earliest */
+	bool probing;			/* the others have all but stopped */
+	u32 probe;			/* serial number */
+	u32 limit;			/* what it was before the probe */
+	u64 probe_from_ns;
+	u64 probe_next_ns;		/* not before this */
+};
+
 struct dt_dev {
 	struct dt_group *root;
 	struct dt_tunables tun;
 	struct dt_list groups;		/* all, parents before children */
 	struct dt_list active;		/* groups that hold or want requests */
 	u32 nr_active;
+	u32 nr_made;			/* groups so far */
 	struct dt_list all;		/* queued items by arrival */
 	struct dt_list express;		/* queued items that go at once */
 
@@ -266,19 +327,28 @@ struct dt_dev {
 	u64 excess_ns;			/* cut off charges that were too long */
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item */
 	u64 service_ns;			/* mean dispatch to completion */
-	bool given;			/* charges come by dt_charge() alone */
+	u8 engine;			/* enum dt_engine */
+
+	/* what requests take, learned: cost.c */
+	struct dt_fit fit;
+	u32 crowd;			/* part of requests that waited, 2^-16 */
+	bool crowded;			/* most requests wait in the device */
 
 	/* selection: select.c */
 	u32 nr_queued;
 	u32 nr_inflight;
 	u32 depth_hw;			/* what the device takes at once */
 	u32 depth;			/* how many items may be in flight */
+	u32 limit;			/* how many of those that are not light */
+	u32 nr_heavy;			/* so many of those are in flight */
+	struct dt_light light;
 	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;
 	bool holding;			/* idle for turn_grp's or turn_queue's next */
 	bool work;			/* has_work; written under the lock */
 	struct dt_group *turn_grp;	/* whose turn it is, or NULL */
 	struct dt_queue *turn_queue;	/* whose turn within it, or NULL */
+	struct dt_queue *last_queue;	/* of the last dispatched item */
 	u64 turn_used_ns;		/* disk time used in this turn */
 	u64 hold_until_ns;
 	u64 hold_idle_ns;		/* idle time not yet charged */
@@ -346,7 +416,7 @@ struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now);
 /* A dispatched item that is done; any other is left alone. Returns the charge. */
 u64 dt_complete(struct dt_dev *dev, struct dt_item *item, u64 now);
 /*
- * What an item of @queue took, where dev->given says that somebody knows: the
+ * What an item of @queue took, where dev->engine says that somebody knows: the
  * simulator, to judge all else without the accounting. To be called as often
  * and as late as more becomes known, also when the item is long complete;
  * @estimate_ns is the item's at the first call, and 0 later.

@@ -265,6 +265,11 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->dev = dev;
 	grp->think = (struct dt_think) { 0 };
 	grp->last_dispatch_ns = dev->clock_ns;
+	grp->lat_min_ns = 0;
+	grp->dither_ns = 0;
+	grp->dither_window = 0;
+	grp->dithered_up = false;
+	grp->odd = dev->nr_made++ & 1;
 	grp->nr_children = 0;
 	grp->nr_queues = 0;
 	grp->stats = (struct dt_stats) { 0 };
@@ -367,10 +372,12 @@ void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
 	dt_list_init(&queue->waiters);
 	dt_tree_init(&queue->sorted);
 	queue->next_sector = 0;
+	queue->last_sectors = 0;
 	queue->cost_ns[DT_READ] = 0;
 	queue->cost_ns[DT_WRITE] = 0;
 	queue->think = (struct dt_think) { .last_end_ns = now };
 	queue->seek_mean = 0;
+	queue->follow_ns = 0;
 	queue->sync = sync;
 	dt_list_add_tail(&grp->queue_list, &queue->link);
 	grp->nr_queues++;
@@ -416,6 +423,9 @@ void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 	    ahead <= (s64)((DT_LEAD_MAX_NS << DT_VSHIFT) / DT_WEIGHT_MAX))
 		return;
 	credit = dt_max(CREDIT_NS, dev->tun.slice_ns);
+	/* What is in the device shows that it wants its share. */
+	if (ent->nr_inflight)
+		credit = dt_max(credit, 4 * dev->slice_ns);
 	low = v - dt_virtual(credit, ent->weight);
 	high = v + dt_virtual(DT_LEAD_MAX_NS, ent->weight);
 	if (dt_before(ent->vdisktime, low))

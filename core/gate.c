@@ -218,6 +218,18 @@ static struct dt_queue *first_in_line(struct dt_dev *dev, u64 now)
 		NULL : dt_entity_queue(ent);
 }
 
+bool dt_gate_keeps_for(struct dt_dev *dev, const struct dt_group *grp)
+{
+	struct dt_queue *queue;
+
+	if (!dev->nr_waiting || grp->own->nr_granted)
+		return true;
+	if (held(grp->own) < group_part(dev, grp) >> PART_SHIFT)
+		return true;
+	queue = first_in_line(dev, dev->clock_ns);
+	return !queue || queue->grp == grp;
+}
+
 /* Without the lines, after a fault: takes time in proportion to all queues. */
 static struct dt_queue *longest_waiting(const struct dt_dev *dev)
 {

@@ -28,22 +28,32 @@
  * timer has ended the hold.
  */
 #include "account.h"
+#include "cost.h"
 #include "entity.h"
 #include "queue.h"
 #include "select.h"
 
-/* A turn where seeks cost: ten times a seek, short beside what people notice. */
-#define SLICE_ROTATIONAL_NS	(80 * DT_NSEC_PER_MSEC)
+/*
+ * A turn where seeks cost: twenty times a seek, so that two readers keep 95 % of
+ * what one has. With more than a few groups it is half of that, or they would
+ * wait for each other longer than people like.
+ */
+#define SLICE_ROTATIONAL_NS	(160 * DT_NSEC_PER_MSEC)
+#define SLICE_GROUPS		3
 /* A turn where only exactness asks for it: a few requests. */
 #define SLICE_STRICT_NS		(4 * DT_NSEC_PER_MSEC)
 /* What a wait saves on a rotational disk at least: half a long seek. */
 #define SEEK_NS			(4 * DT_NSEC_PER_MSEC)
 /* Further from its last item than this, a process does not read on. */
 #define SEEKY_SECTORS		8192
+/* 512 bytes pass no disk's head more slowly: 32 MB/s. */
+#define SECTOR_SLOW_NS		(16 * DT_NSEC_PER_USEC)
 /* Below this many samples a process is given the benefit of the doubt. */
 #define THINK_SAMPLES		4
 /* Wait at least this long, or scheduling noise ends the wait for us. */
 #define HOLD_MIN_NS		(500 * DT_NSEC_PER_USEC)
+/* What is in flight comes back before that; or it is lost, and others go on. */
+#define HOLD_INFLIGHT_NS	(2 * DT_NSEC_PER_SEC)
 /* A group further ahead than this has its metadata wait like all else. */
 #define EXPRESS_DEBT_NS		(500 * DT_NSEC_PER_MSEC)
 
@@ -54,6 +64,7 @@ static void derive_limits(struct dt_dev *dev)
 	u32 depth = tun->depth ? tun->depth : dev->depth_hw;
 
 	dev->depth = dt_max(dt_min(depth, dev->depth_hw), 1);
+	dt_depth_init(dev);
 	if (tun->slice_ns)
 		dev->slice_ns = tun->slice_ns;
 	else if (dev->rotational)
@@ -99,7 +110,7 @@ static u64 wait_until(const struct dt_dev *dev, const struct dt_think *think,
 	if (!dev->tun.idle_ns || !dev->slice_ns)
 		return 0;
 	if (nr_inflight)
-		return dev->clock_ns + dev->slice_ns;
+		return dev->clock_ns + HOLD_INFLIGHT_NS;
 	if (!dev->tun.strict)
 		gain = dt_min(gain, dt_max(dev->service_ns, SEEK_NS));
 	if (think->samples < THINK_SAMPLES)
@@ -114,6 +125,13 @@ static u64 wait_until(const struct dt_dev *dev, const struct dt_think *think,
 }
 
 /* ---- turns ---- */
+
+static u64 turn_length(const struct dt_dev *dev)
+{
+	bool many = dev->rotational && dev->nr_active > SLICE_GROUPS;
+
+	return dev->slice_ns >> (many && !dev->tun.slice_ns);
+}
 
 /* Charge the idle time of a hold to the group that it was kept for. */
 static void settle_idle(struct dt_dev *dev)
@@ -156,7 +174,8 @@ static bool better_class_waits(const struct dt_entity *ent)
  * for each of its requests never is when its turn ends, and would otherwise
  * have every second turn whatever its weight.
  */
-static bool comes_first(const struct dt_dev *dev, const struct dt_entity *ent)
+static bool comes_first(const struct dt_dev *dev, const struct dt_entity *ent,
+			u64 more_ns)
 {
 	struct dt_level *level = dt_level_of(ent);
 	struct dt_line *line = &level->ready;
@@ -170,13 +189,15 @@ static bool comes_first(const struct dt_dev *dev, const struct dt_entity *ent)
 		return ent->class < other->class &&
 		       !dt_line_due(line, other->class, dev->clock_ns);
 	dt_level_settle(level);
-	return dt_before(ent->vdisktime, other->vdisktime);
+	return dt_before(ent->vdisktime + dt_virtual(more_ns, ent->weight),
+			 other->vdisktime);
 }
 
-static bool stands_first(const struct dt_dev *dev, const struct dt_entity *ent)
+static bool stands_first(const struct dt_dev *dev, const struct dt_entity *ent,
+			 u64 more_ns)
 {
 	for (; ent->parent; ent = ent->parent)
-		if (!comes_first(dev, ent))
+		if (!comes_first(dev, ent, more_ns))
 			return false;
 	return true;
 }
@@ -189,12 +210,22 @@ static void renew_turn(struct dt_dev *dev)
 
 	dev->turn_used_ns = 0;
 	dev->turn_grp->stats.slices++;
-	if (queue && !comes_first(dev, &queue->ent))
+	if (queue && !comes_first(dev, &queue->ent, 0))
 		dev->turn_queue = NULL;
 	else if (queue)
 		ent = &queue->ent;
 	for (; ent->parent; ent = ent->parent)
 		dt_level_started(dt_level_of(ent), ent);
+}
+
+/*
+ * Whether what the queue asks for next is cheap because it lies where the head
+ * is: as far as known, what came right after its own took no seek.
+ */
+static bool reads_on(const struct dt_queue *queue)
+{
+	return queue->sync && queue->seek_mean < SEEKY_SECTORS &&
+	       queue->follow_ns < SEEK_NS + queue->last_sectors * SECTOR_SLOW_NS;
 }
 
 static bool hold(struct dt_dev *dev, const struct dt_think *think,
@@ -203,7 +234,7 @@ static bool hold(struct dt_dev *dev, const struct dt_think *think,
 	u64 until;
 
 	/* With no request free it cannot issue before others are served. */
-	if (dev->nr_waiting && !ent->nr_granted)
+	if (!ent->nr_granted && !dt_gate_keeps_for(dev, dev->turn_grp))
 		return false;
 	until = wait_until(dev, think, ent->nr_inflight);
 	if (!until)
@@ -231,8 +262,8 @@ static void review_turn(struct dt_dev *dev)
 	}
 	if (queue && dt_line_best(&grp->queues.ready) < queue->ent.class)
 		dev->turn_queue = queue = NULL;
-	if (dev->turn_used_ns >= dev->slice_ns) {
-		if (!stands_first(dev, grp->own)) {
+	if (dev->turn_used_ns >= turn_length(dev)) {
+		if (!stands_first(dev, grp->own, 0)) {
 			end_turn(dev);
 			return;
 		}
@@ -242,14 +273,17 @@ static void review_turn(struct dt_dev *dev)
 	if (queue) {
 		if (queue->ent.nr_queued)
 			return;
-		if (queue->sync && queue->seek_mean < SEEKY_SECTORS &&
+		if (reads_on(queue) &&
 		    hold(dev, &queue->think, &queue->ent))
 			return;
 		dev->turn_queue = NULL;
 	}
 	if (grp->own->nr_queued)
 		return;
-	if (hold(dev, &grp->think, grp->own))
+	if ((dev->tun.strict ||
+	     stands_first(dev, grp->own, grp->own->nr_inflight ?
+			  dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]) : 0)) &&
+	    hold(dev, &grp->think, grp->own))
 		return;
 	end_turn(dev);
 }
@@ -287,6 +321,8 @@ void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 
 void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue)
 {
+	if (dev->last_queue == queue)
+		dev->last_queue = NULL;
 	if (dev->turn_queue != queue)
 		return;
 	dev->turn_queue = NULL;
@@ -420,9 +456,15 @@ static inline void note_sent(struct dt_dev *dev, struct dt_item *item,
 	dev->class_dispatch_ns[class] = dev->clock_ns;
 	grp->last_dispatch_ns = dev->clock_ns;
 	queue->next_sector = item->node.key + item->sectors;
-	item->state = DT_ITEM_DISPATCHED;
-	item->dispatch_ns = dev->clock_ns;
+	queue->last_sectors = item->sectors;
+	item->follows = dev->last_queue == queue && dev->nr_inflight == 1;
+	if (!item->follows && queue->follow_ns)
+		queue->follow_ns -= queue->follow_ns / 1024;
+	dev->last_queue = queue;
 	item->vbusy = dev->vbusy;
+	item->state = DT_ITEM_DISPATCHED;
+	dev->nr_heavy += !item->light;
+	item->dispatch_ns = dev->clock_ns;
 	grp->stats.express += item->express;
 	grp->stats.dequeues += !grp->own->nr_queued;
 	dev->counts.dispatched++;
@@ -432,9 +474,12 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	     enum dt_dir dir, u64 sector, u32 sectors, u64 now)
 {
 	enum dt_class class;
+	bool light;
 
-	if (dev->nr_queued || dev->nr_inflight >= dev->depth ||
-	    dev->slice_ns || dev->fault)
+	if (dev->nr_queued || dev->slice_ns || dev->fault)
+		return false;
+	light = dt_is_light(dev, queue->grp);
+	if (!dt_room_for(dev, light))
 		return false;
 	dt_clock(dev, now);
 	now = dev->clock_ns;
@@ -444,8 +489,9 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	item->node.key = sector;
 	item->insert_ns = now;
 	item->express = false;
+	item->light = light;
 	note_turn(dev, queue);
-	item->estimate_ns = dt_estimate(dev, queue, dir);
+	item->estimate_ns = dt_estimate(dev, queue, dir, sectors);
 	class = dt_path_passed(dev, queue, item->estimate_ns, now);
 	note_sent(dev, item, class);
 	dev->turn_used_ns += item->estimate_ns;
@@ -459,13 +505,17 @@ static void send(struct dt_dev *dev, struct dt_item *item)
 {
 	struct dt_queue *queue = item->queue;
 	enum dt_class class;
-	u64 gap;
+	u64 charge, gap;
 
-	item->estimate_ns = dt_estimate(dev, queue, item->dir);
-	class = dt_path_dispatched(dev, queue, item->estimate_ns,
-				   dev->clock_ns);
+	item->light = dt_is_light(dev, queue->grp);
+	item->estimate_ns = dt_estimate(dev, queue, item->dir, item->sectors);
+	charge = item->estimate_ns;
+	if (dt_by_cost(dev))
+		charge += dt_dither(dev, queue->grp, charge);
+	class = dt_path_dispatched(dev, queue, charge, dev->clock_ns);
 	account_wait(dev, queue->grp, item, class);
-	if (dev->slice_ns) {
+	/* Where it begins is no seek. */
+	if (dev->slice_ns && queue->last_sectors) {
 		gap = dt_before(item->node.key, queue->next_sector) ?
 			queue->next_sector - item->node.key :
 			item->node.key - queue->next_sector;
@@ -560,7 +610,7 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item)
 {
 	struct dt_queue *queue = item->queue;
 	struct dt_group *grp = queue->grp;
-	u64 actual = dev->given ? item->estimate_ns : dt_actual(dev, item);
+	u64 actual = dev->engine == DT_ENGINE_GIVEN ? item->estimate_ns : dt_actual(dev, item);
 
 	if (unlikely(!queue->ent.nr_inflight)) {
 		dt_fail(dev, DT_FAULT_COUNT, dev->clock_ns);
@@ -573,7 +623,8 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item)
 		dev->turn_used_ns = used > item->estimate_ns ?
 				    used - item->estimate_ns : 0;
 	}
-	if (!dev->given) {
+	dev->nr_heavy -= !item->light;
+	if (dev->engine != DT_ENGINE_GIVEN) {
 		grp->stats.time_ns[item->dir] += actual;
 		dev->charged_ns += actual;
 	}
@@ -596,6 +647,10 @@ u64 dt_complete(struct dt_dev *dev, struct dt_item *item, u64 now)
 	stats->ios[item->dir]++;
 	stats->sectors[item->dir] += item->sectors;
 	dt_learn(dev, item, actual);
+	if (!dev->slice_ns && dev->engine != DT_ENGINE_OVERLAP) {
+		dt_fit_note(dev, item);
+		dt_depth_note(dev, item);
+	}
 	dev->counts.completed++;
 	dt_dev_update(dev);
 	return actual;
@@ -648,6 +703,7 @@ void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
 	dt_list_init(&dev->active);
 	dt_list_init(&dev->all);
 	dt_list_init(&dev->express);
+	dt_fit_init(&dev->fit);
 	derive_limits(dev);
 }
 

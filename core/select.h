@@ -2,6 +2,7 @@
 #ifndef DISKTIME_SELECT_H
 #define DISKTIME_SELECT_H
 
+#include "depth.h"
 #include "disktime.h"
 
 /* Derive whether there is work, where there are turns or a fault. */
@@ -16,7 +17,8 @@ static inline void dt_dev_update(struct dt_dev *dev)
 		dt_dev_review(dev);
 		return;
 	}
-	work = dev->nr_queued && dev->nr_inflight < dev->depth;
+	work = dev->nr_queued && dev->nr_inflight < dev->depth &&
+	       (likely(dev->nr_heavy < dev->limit) || dt_lets_through(dev));
 	if (dev->work != work)
 		WRITE_ONCE(dev->work, work);
 }
@@ -24,5 +26,8 @@ static inline void dt_dev_update(struct dt_dev *dev)
 /* It goes away: its turn ends, and nobody waits for it any more. */
 dt_internal void dt_forget_group(struct dt_dev *dev, struct dt_group *grp);
 dt_internal void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue);
+
+/* gate.c: whether the group's next request would find one free. */
+dt_internal bool dt_gate_keeps_for(struct dt_dev *dev, const struct dt_group *grp);
 
 #endif /* DISKTIME_SELECT_H */

@@ -73,9 +73,9 @@ void dts_tune(struct dt_dev *dev, const u64 *in, u64 now)
 	dt_dev_tune(dev, &tun, now);
 }
 
-void dts_given(struct dt_dev *dev, bool given)
+void dts_engine(struct dt_dev *dev, u32 engine)
 {
-	dev->given = given;
+	dev->engine = engine;
 }
 
 bool dts_has_work(const struct dt_dev *dev)

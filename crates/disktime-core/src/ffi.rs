@@ -18,7 +18,7 @@ unsafe extern "C" {
     pub fn dts_root(all: *mut DevBox) -> *mut Group;
     pub fn dts_tunables_get(dev: *const Dev, out: *mut u64);
     pub fn dts_tune(dev: *mut Dev, input: *const u64, now: u64);
-    pub fn dts_given(dev: *mut Dev, given: bool);
+    pub fn dts_engine(dev: *mut Dev, engine: u32);
     pub fn dts_has_work(dev: *const Dev) -> bool;
     pub fn dts_dev_state(dev: *const Dev, out: *mut u64);
     pub fn dts_dev_counts(dev: *const Dev, out: *mut u64);

@@ -19,7 +19,7 @@ use std::ffi::{CStr, c_char, c_void};
 pub use slab::Id;
 use slab::Slab;
 pub use units::{
-    Class, Counts, DeviceState, Dir, EntityState, Fault, ItemLife, ItemState, Nanos, Order,
+    Class, Counts, DeviceState, Dir, Engine, EntityState, Fault, ItemLife, ItemState, Nanos, Order,
     Request, Stats, Tunables, Weight,
 };
 
@@ -422,15 +422,14 @@ impl Device {
         Ok(Nanos(charge))
     }
 
-    /// From now on an item keeps the estimate made at its dispatch as its charge, and what items
-    /// took is said by [`Device::charge`] alone.
-    pub fn set_given(&mut self, given: bool) {
+    /// By what rule items are charged from now on.
+    pub fn set_engine(&mut self, engine: Engine) {
         // SAFETY: the device is alive.
-        unsafe { ffi::dts_given(self.dev, given) };
+        unsafe { ffi::dts_engine(self.dev, engine as u32) };
     }
 
     /// Says what an item of the queue took, complete or not, as often as more becomes known;
-    /// `estimate` is the item's at the first time, and nothing later. See [`Device::set_given`].
+    /// `estimate` is the item's at the first time, and nothing later. See [`Engine::Given`].
     pub fn charge(
         &mut self,
         queue: QueueId,

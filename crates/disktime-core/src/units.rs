@@ -112,6 +112,18 @@ pub enum Dir {
     Write = 1,
 }
 
+/// By what rule items are charged; see core/account.c.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// As the device is: by gap, overlap or learned costs.
+    Auto = 0,
+    /// By overlap alone; and the depth is not looked after.
+    Overlap = 1,
+    /// An item keeps the estimate made at its dispatch; what items took is said by
+    /// [`crate::Device::charge`] alone.
+    Given = 2,
+}
+
 /// Order among the items of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {

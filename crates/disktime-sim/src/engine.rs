@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use disktime_core::{
-    Counts, Device, Dir, Entity, GroupId, ItemId, Nanos, Request, Stats, Tunables, WaiterId, Weight,
+    Counts, Device, Dir, Engine, Entity, GroupId, ItemId, Nanos, Request, Stats, Tunables,
+    WaiterId, Weight,
 };
 use disktime_model::{Disk, Event};
 use rand::SeedableRng;
@@ -19,7 +20,7 @@ use crate::setup::{Charge, Controller, Invalid, Setup, check};
 /// As the elevator has it: with so many tags, all but the last quarter go without formalities.
 const PLENTY: u32 = 64;
 /// As the elevator has it: no more than this is handed to a device at once.
-const DEPTH_CAP: u32 = 128;
+const DEPTH_CAP: u32 = 256;
 /// As the block layer has it: twice what the device takes, of which it counts so many.
 const DEFAULT_TAGS: u32 = 128;
 
@@ -127,7 +128,9 @@ impl<O: Observer> Sim<O> {
             charge,
         } = setup.controller
         {
-            core.set_given(charge == Charge::True);
+            if charge == Charge::True {
+                core.set_engine(Engine::Given);
+            }
             let usual = core.tunables();
             let tunables = Tunables {
                 slice: slice.unwrap_or(usual.slice),

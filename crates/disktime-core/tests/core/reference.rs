@@ -12,7 +12,8 @@
 use std::collections::BTreeMap;
 
 use disktime_core::{
-    Class, Device, Dir, Entity, GroupId, ItemId, Nanos, Order, QueueId, Request, Tunables, Weight,
+    Class, Device, Dir, Engine, Entity, GroupId, ItemId, Nanos, Order, QueueId, Request, Tunables,
+    Weight,
 };
 use proptest::prelude::*;
 
@@ -82,8 +83,10 @@ struct Queue {
     group: usize,
     sync: bool,
     next_sector: u64,
+    last_sectors: u64,
     cost: [u64; 2],
     seek_mean: u64,
+    follow: u64,
     think: Think,
 }
 
@@ -99,6 +102,8 @@ struct Item {
     // In flight only:
     dispatched: u64,
     estimate: u64,
+    /// The device had just served its queue, and nothing else was in it.
+    follows: bool,
     /// What it was charged so far, in 2^-16 ns.
     shares: u64,
 }
@@ -123,6 +128,9 @@ struct Model {
     hold_until: u64,
     hold_idle: u64,
     work: bool,
+    last_queue: Option<usize>,
+    busy: u64,
+    charged: u64,
 }
 
 fn mean_of(mean: u64, sample: u64) -> u64 {
@@ -173,6 +181,9 @@ impl Model {
             hold_until: 0,
             hold_idle: 0,
             work: false,
+            last_queue: None,
+            busy: 0,
+            charged: 0,
         };
         model.add_group(None, 100, Class::Be);
         model
@@ -222,8 +233,10 @@ impl Model {
             group,
             sync,
             next_sector: 0,
+            last_sectors: 0,
             cost: [0; 2],
             seek_mean: 0,
+            follow: 0,
             think: Think {
                 last_end: self.now,
                 ..Think::default()
@@ -260,6 +273,9 @@ impl Model {
         let n = self.flying.len() as u64;
         for item in self.flying.values_mut() {
             item.shares += (dt << 16) / n;
+        }
+        if n > 0 {
+            self.busy += dt;
         }
         if n == 0 && self.holding {
             self.hold_idle += dt;
@@ -357,7 +373,11 @@ impl Model {
     fn place(&mut self, e: usize) {
         let ent = &self.ents[e];
         let v = self.ents[ent.parent.unwrap()].vtime[ent.class];
-        let low = v.wrapping_sub(virt(CREDIT.max(self.tun.slice.0), ent.weight));
+        let mut credit = CREDIT.max(self.tun.slice.0);
+        if ent.inflight > 0 {
+            credit = credit.max(4 * self.slice());
+        }
+        let low = v.wrapping_sub(virt(credit, ent.weight));
         let high = v.wrapping_add(virt(LEAD_MAX, ent.weight));
         let to = if before(ent.vdisktime, low) {
             low
@@ -390,9 +410,22 @@ impl Model {
 
     fn slice(&self) -> u64 {
         match (self.tun.slice.0, self.rotational, self.tun.strict) {
-            (0, true, _) => 80 * MS,
+            (0, true, _) => 160 * MS,
             (0, false, true) => 4 * MS,
             (slice, ..) => slice,
+        }
+    }
+
+    fn turn_length(&self) -> u64 {
+        let busy = |group: &Group| {
+            let leaf = &self.ents[group.leaf];
+            leaf.queued + leaf.inflight > 0
+        };
+        let many = self.groups.iter().filter(|g| busy(g)).count() > 3;
+        if many && self.rotational && self.tun.slice.0 == 0 {
+            self.slice() / 2
+        } else {
+            self.slice()
         }
     }
 
@@ -422,7 +455,7 @@ impl Model {
         self.turn_queue = None;
     }
 
-    fn comes_first(&self, e: usize) -> bool {
+    fn comes_first(&self, e: usize, more: u64) -> bool {
         let ent = &self.ents[e];
         match self.pick(ent.parent.unwrap()) {
             None => true,
@@ -430,7 +463,8 @@ impl Model {
             Some(first) => {
                 let first = &self.ents[first];
                 if first.class == ent.class {
-                    before(ent.vdisktime, first.vdisktime)
+                    let at = ent.vdisktime.wrapping_add(virt(more, ent.weight));
+                    before(at, first.vdisktime)
                 } else {
                     ent.class < first.class && !self.due(ent.parent.unwrap(), first.class)
                 }
@@ -453,7 +487,7 @@ impl Model {
             return 0;
         }
         if inflight > 0 {
-            return self.now + self.slice();
+            return self.now + 2 * SEC;
         }
         let gain = if self.tun.strict {
             idle
@@ -487,14 +521,14 @@ impl Model {
         {
             self.turn_queue = None;
         }
-        if self.turn_used >= self.slice() {
-            if !self.path(leaf).iter().all(|&e| self.comes_first(e)) {
+        if self.turn_used >= self.turn_length() {
+            if !self.path(leaf).iter().all(|&e| self.comes_first(e, 0)) {
                 return self.end_turn();
             }
             self.turn_used = 0;
             let mut from = leaf;
             if let Some(queue) = self.turn_queue {
-                if self.comes_first(self.queues[queue].ent) {
+                if self.comes_first(self.queues[queue].ent, 0) {
                     from = self.queues[queue].ent;
                 } else {
                     self.turn_queue = None;
@@ -511,7 +545,8 @@ impl Model {
                 return;
             }
             let (think, inflight) = (queue.think.clone(), ent.inflight);
-            if queue.sync && queue.seek_mean < 8192 && self.hold(&think, inflight) {
+            let cheap = queue.follow < 4 * MS + queue.last_sectors * 16 * US;
+            if queue.sync && queue.seek_mean < 8192 && cheap && self.hold(&think, inflight) {
                 return;
             }
             self.turn_queue = None;
@@ -520,7 +555,13 @@ impl Model {
             return;
         }
         let think = self.groups[group].think.clone();
-        if self.hold(&think, self.ents[leaf].inflight) {
+        let more = match self.ents[leaf].inflight {
+            0 => 0,
+            _ => self.cost[0].max(self.cost[1]),
+        };
+        let path = self.path(leaf);
+        let first = path.iter().all(|&e| self.comes_first(e, more));
+        if (self.tun.strict || first) && self.hold(&think, self.ents[leaf].inflight) {
             return;
         }
         self.end_turn();
@@ -588,6 +629,7 @@ impl Model {
                 placed: serial,
                 dispatched: 0,
                 estimate: 0,
+                follows: false,
                 shares: 0,
             },
         );
@@ -691,10 +733,16 @@ impl Model {
         let queue = &mut self.queues[item.queue];
         let dir = item.request.dir as usize;
         let gap = item.request.sector.abs_diff(queue.next_sector);
-        if turns {
+        if turns && queue.last_sectors > 0 {
             queue.seek_mean = drift(queue.seek_mean, gap);
         }
         queue.next_sector = item.request.sector + u64::from(item.request.sectors);
+        queue.last_sectors = u64::from(item.request.sectors);
+        item.follows = self.last_queue == Some(item.queue) && self.flying.is_empty();
+        if !item.follows {
+            queue.follow -= queue.follow / 1024;
+        }
+        self.last_queue = Some(item.queue);
         item.dispatched = now;
         item.estimate = match (queue.cost[dir], self.cost[dir], self.cost[1 - dir]) {
             (0, 0, other) => other.max(100 * US),
@@ -720,7 +768,14 @@ impl Model {
     fn back(&mut self, id: ItemId, now: u64, done: bool) -> u64 {
         self.clock(now);
         let item = self.flying.remove(&id).unwrap();
-        let actual = (item.shares >> 16).min(CHARGE_MAX);
+        // Whoever leaves the device idle has what is left.
+        let left = self.busy - self.charged;
+        let actual = match self.flying.is_empty() {
+            true => left,
+            false => left.min(item.shares >> 16),
+        };
+        self.charged += actual;
+        let actual = actual.min(CHARGE_MAX);
         let (ent, group) = (self.queues[item.queue].ent, self.queues[item.queue].group);
         for e in self.path(ent) {
             self.ents[e].inflight -= 1;
@@ -736,6 +791,10 @@ impl Model {
             let own = &mut self.queues[item.queue].cost[dir];
             *own = mean_of(*own, actual);
             self.cost[dir] = mean_of(self.cost[dir], actual);
+            if item.follows {
+                let follow = &mut self.queues[item.queue].follow;
+                *follow = mean_of(*follow, actual);
+            }
             self.service = mean_of(self.service, now - item.dispatched);
         }
         self.update();
@@ -908,6 +967,7 @@ impl Both {
         let now = SEC;
         let mut dev = Device::new(depth, 1 << 20, rotational, Nanos(now)).unwrap();
         dev.tune(tun, Nanos(now));
+        dev.set_engine(Engine::Overlap);
         dev.set_checked(true);
         let mut model = Model::new(depth, rotational, tun, now);
         let mut groups: Vec<(GroupId, usize, usize)> = vec![(dev.root(), 0, 0)];
