@@ -235,19 +235,24 @@ mod tests {
             settle_ns: 10 * MS,
             ns: 1000 * MS,
         };
-        let loads = [load(1), load(32)];
-        let of = |all| {
+        let had = |first, all| {
+            let loads = [load(first), load(32)];
             let limits = Limits {
-                each: &[1, 32],
+                each: &[32, 32],
                 all,
                 order: Order::FirstFirst,
             };
-            let had = drive(&mut servers(4, 16), &loads, limits, window, 0, 1);
+            drive(&mut servers(4, 16), &loads, limits, window, 0, 1)
+        };
+        let of = |all| {
+            let had = had(1, all);
             (had[0].latency_ns / had[0].ios, had[1].ios)
         };
         // As many as there are servers: it takes the place of the one that it has just left.
         assert_eq!(of(4), (MS, 3000));
         // Three more wait in the device before it.
         assert_eq!(of(8), (2 * MS, 3500));
+        // Who always wants to leaves nothing.
+        assert_eq!([had(8, 4)[0].ios, had(8, 4)[1].ios], [4000, 0]);
     }
 }

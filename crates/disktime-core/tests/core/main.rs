@@ -8,6 +8,7 @@ mod bed;
 mod classes;
 mod faults;
 mod gate;
+mod given;
 mod order;
 mod reference;
 mod shares;
