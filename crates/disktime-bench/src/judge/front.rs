@@ -144,7 +144,7 @@ pub(super) fn judge(task: &Task) -> Result<Vec<Row>> {
         let other = alone(model, neighbour, window)?;
         let slots = Spec::new(model).make().map_err(Error::msg)?.slots();
         Ok::<_, Error>((reader, rate(&other, window), slots))
-    });
+    })?;
     let mut runs = Vec::new();
     let mut known = Vec::new();
     for (single, &(model, neighbour)) in singles.into_iter().zip(&places) {
@@ -157,7 +157,7 @@ pub(super) fn judge(task: &Task) -> Result<Vec<Row>> {
     }
     let done = each(&runs, |&(model, neighbour, what)| {
         simulate(model, neighbour, what)
-    });
+    })?;
     let mut done = done.into_iter();
     let mut rows = Vec::new();
     for (&(model, neighbour), (reader, rate, depths)) in places.iter().zip(known) {

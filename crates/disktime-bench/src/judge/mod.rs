@@ -247,14 +247,16 @@ fn table(head: &[&str], rows: Vec<Vec<String>>, left: usize) -> String {
     format!("{table}\n")
 }
 
-/// Does the work of each item on all CPUs; what becomes of them, in the items' order.
-fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Does the work of each item on all CPUs; what becomes of them, in the items' order. An error if
+/// somebody has interrupted it.
+fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>> {
     let next = AtomicUsize::new(0);
     let take = || {
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else {
+            let item = items.get(index).filter(|_| !disktime_vm::cancelled());
+            let Some(item) = item else {
                 return done;
             };
             done.push((index, work(item)));
@@ -269,8 +271,11 @@ fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> 
         };
         workers.into_iter().flat_map(join).collect()
     });
+    if done.len() < items.len() {
+        bail!("interrupted");
+    }
     done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
 #[cfg(test)]
@@ -302,7 +307,8 @@ mod tests {
             // The first are the last to be done.
             thread::sleep(std::time::Duration::from_micros(200 - 2 * n));
             n * n
-        });
+        })
+        .unwrap();
         assert_eq!(done, items.iter().map(|n| n * n).collect::<Vec<_>>());
     }
 }

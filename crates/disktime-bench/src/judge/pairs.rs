@@ -333,7 +333,7 @@ pub(super) fn judge(task: &Task) -> Result<Vec<Row>> {
         .filter(|model| pairs.iter().any(|pair| pair.0 == *model))
         .flat_map(|model| kinds.iter().map(move |&kind| (model, kind)))
         .collect();
-    let singles = each(&needed, |&(model, kind)| alone(model, kind, window(model)));
+    let singles = each(&needed, |&(model, kind)| alone(model, kind, window(model)))?;
     let mut rates = Vec::new();
     for (single, &(model, kind)) in singles.into_iter().zip(&needed) {
         rates.push(((model, kind), rate(&single?, window(model))));
@@ -350,7 +350,7 @@ pub(super) fn judge(task: &Task) -> Result<Vec<Row>> {
     }
     let done = each(&runs, |&((model, kinds), charge, seed)| {
         shared(model, kinds, charge, window(model), seed)
-    });
+    })?;
     let mut done = done.into_iter();
     let mut judged = Vec::new();
     for &(model, kinds) in &pairs {
@@ -377,7 +377,7 @@ pub(super) fn judge(task: &Task) -> Result<Vec<Row>> {
             slowdowns_true,
         });
     }
-    let splits = each(&judged, Pair::split);
+    let splits = each(&judged, Pair::split)?;
     let mut rows = Vec::new();
     for (pair, split) in judged.iter().zip(splits) {
         rows.extend(pair.row(split?, &task.seeds));

@@ -327,7 +327,7 @@ pub(super) fn judge(scenarios: &[Scenario], task: &Task) -> Result<Vec<Row>> {
             }
         }
     }
-    let done: Vec<Result<Vec<Outcome>>> = each(&runs.list, |(run, seed)| simulate(run, *seed));
+    let done: Vec<Result<Vec<Outcome>>> = each(&runs.list, |(run, seed)| simulate(run, *seed))?;
     let mut outcomes = Vec::new();
     for (done, (run, seed)) in done.into_iter().zip(&runs.list) {
         let title = || format!("{} {}, seed {seed}", run.scenario, run.variant);
