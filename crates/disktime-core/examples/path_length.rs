@@ -74,7 +74,13 @@ fn run(
     let mut done = 0;
     while done < cycles {
         now += 10_000;
-        match dev.dispatch(Nanos(now)) {
+        // Whether there is work is asked first, as the block layer does.
+        let item = if dev.has_work() {
+            dev.dispatch(Nanos(now))
+        } else {
+            None
+        };
+        match item {
             Some(item) => inflight.push_back(item),
             None => {
                 let Some(item) = inflight.pop_front() else {
