@@ -84,14 +84,17 @@ fn round<S: Scheduler>(
     requests: u64,
 ) -> f64 {
     let each = requests / spare.len() as u64;
-    let barrier = Barrier::new(spare.len() + 1);
+    let barrier = Barrier::new(spare.len());
     let done = requests - requests % spare.len() as u64;
-    let begin = std::thread::scope(|scope| {
+    // Each says when it began and ended: who waits for them may have to wait for a CPU.
+    let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
         for (thread, item) in spare.iter_mut().enumerate() {
             let barrier = &barrier;
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 let mut random = 88_172_645_463_325_252u64 + thread as u64;
                 barrier.wait();
+                let begin = Instant::now();
                 for _ in 0..each {
                     random ^= random << 13;
                     random ^= random >> 7;
@@ -104,12 +107,17 @@ fn round<S: Scheduler>(
                     scheduler.lock().complete(next, now);
                     *item = next;
                 }
-            });
+                (begin, Instant::now())
+            }));
         }
-        barrier.wait();
-        Instant::now()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread of the round panicked"))
+            .collect()
     });
-    begin.elapsed().as_secs_f64() * 1e9 / done as f64
+    let begin = times.iter().map(|time| time.0).min().unwrap_or(start);
+    let end = times.iter().map(|time| time.1).max().unwrap_or(start);
+    end.duration_since(begin).as_secs_f64() * 1e9 / done as f64
 }
 
 /// `items` are all there are but one for each thread, which are returned.
