@@ -26,7 +26,7 @@
  * to the device at once: enough to keep any single device busy that is not
  * itself an array, and little enough that groups meet here and not in there.
  */
-#define DISKTIME_DEPTH_CAP	128
+#define DISKTIME_DEPTH_CAP	256
 
 #define DISKTIME_WATCH_INTERVAL	(2 * HZ)
 

@@ -237,6 +237,7 @@ fn simulate(run: &Run, seed: u64) -> Result<Vec<Outcome>> {
         dir: None,
         host_idle: &BTreeMap::new(),
         latencies: Some(&left.latencies),
+        transactions: None,
         seed,
     };
     Ok(results::collect(&plan, &[], &left.events, &evidence))

@@ -43,7 +43,7 @@ impl Window<'_> {
 
     /// Disk time of the root's own requests, in microseconds.
     fn root_time(&self) -> Option<u64> {
-        if self.run.controller != Controller::Disktime {
+        if !self.run.controller.is_disktime() {
             return None;
         }
         let of = |snapshot: &Snapshot| snapshot.root.get("time_usec").copied();
