@@ -259,9 +259,8 @@ static int check_hold(struct dt_dev *dev)
 	bool any = dev->fault ? !dt_list_empty(&dev->all) : dev->nr_queued > 0;
 	bool work = room && any && !dev->holding;
 
-	if (!dev->slice_ns && !dev->fault && dev->nr_heavy >= dev->limit)
-		work = work && dt_lets_through(dev);
-
+	if (any && !dev->slice_ns && !dev->fault)
+		work = dt_room_for(dev, false) || dt_lets_through(dev);
 	if (dev->work != work)
 		return INV_WORK;
 	if (!dev->holding)

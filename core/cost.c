@@ -51,6 +51,10 @@
 #define WINDOW_NS		(5 * DT_NSEC_PER_MSEC)
 #define WINDOW_ITEMS		64
 
+/* So many windows are learned from in large steps. */
+#define WINDOWS_COARSE		8
+#define WINDOWS_FINE		64
+
 /* Fractions are in 2^-16. */
 #define ONE			(1 << 16)
 /* A direction in which costs lie closer than this to 0 is not moved along. */
@@ -162,6 +166,13 @@ static void begin(struct dt_fit *fit, u64 busy_ns)
 	}
 }
 
+/* Large steps first, then small ones: the mean of so many windows. */
+static int gain(const struct dt_fit *fit)
+{
+	return fit->windows < WINDOWS_COARSE ? 0 :
+	       fit->windows < WINDOWS_FINE ? 1 : 2;
+}
+
 static void learn(struct dt_fit *fit, u64 busy_ns)
 {
 	s64 part[DT_NR_DIRS][DT_NR_COSTS], way[DT_NR_DIRS][DT_NR_COSTS];
@@ -184,7 +195,7 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 				sum += way[dir][i];
 			}
 		}
-		move_costs(fit, way, -clamp(sum, -ONE, ONE), 2);
+		move_costs(fit, way, -clamp(sum, -ONE, ONE), gain(fit));
 	}
 	sum = parts(fit, busy_ns, part);
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
@@ -196,9 +207,12 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 	fit->paired = true;
 	sum = clamp(sum, 0, 4 * ONE);
 	fit->used = (u32)((3 * (s64)fit->used + sum) / 4);
-	/* Held back, the device says nothing of what it could have done. */
-	if (!fit->limited || sum > ONE)
-		move_costs(fit, part, ONE - dt_min(sum, 2 * ONE), 2);
+	/*
+	 * Held back, the device says nothing of what it could have done; but
+	 * more than all of it was not done, noise aside.
+	 */
+	if (!fit->limited || sum > ONE + ONE / 16)
+		move_costs(fit, part, ONE - dt_min(sum, 2 * ONE), gain(fit));
 }
 
 static void next_window(struct dt_dev *dev)

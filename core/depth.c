@@ -16,11 +16,15 @@
  * - A light group's slowdown is its latency by what that would be alone: the
  *   least seen, plus the cost of what the group itself has in flight.
  * - While the slowdown is above SLOWDOWN, the limit falls; while it is below,
- *   or nobody is light, it grows until it is the device's depth again.
+ *   or nobody is light, it grows until it is the depth again.
  * - It does not fall where that costs too much: of the device's capacity, as
  *   far as it is known (cost.c), at least 1 - w is to be in use, where w is
  *   the part that the light groups could use themselves, but no less than LOSS
  *   and no more than LOSS_MAX.
+ *
+ * The depth itself (dev->depth) is what the device takes, but no more than
+ * DEPTH_AUTO: enough for any single device, and little enough that deep queues
+ * wait here and not in there. Light requests go beyond that as well.
  *
  * A reader that asks for a fiftieth of the device thus costs the others at most
  * a tenth; one that could use half of it gets about half of what it does alone.
@@ -45,8 +49,8 @@
 /* A look lasts at least so long, and for so many light requests. */
 #define LOOK_NS			DT_NSEC_PER_MSEC
 #define LOOK_ITEMS		8
-/* But for no more than so many times as long. */
-#define LOOK_LONGEST		100
+/* If fewer come it ends after so many times as long. */
+#define LOOK_LONGEST		10
 
 /* Of the device's capacity, 2^-16. */
 #define LOSS			6000
@@ -122,6 +126,8 @@ bool dt_lets_through(struct dt_dev *dev)
 	struct dt_level *level;
 	struct dt_spot *spot;
 
+	if (dev->nr_inflight >= dev->depth_hw)
+		return false;
 	if (!dt_list_empty(&dev->express))
 		return true;
 	for (;;) {
@@ -199,6 +205,14 @@ static void allow_more(struct dt_dev *dev)
 	dev->limit = dt_min(dev->limit + dev->limit / 8 + 1, dev->depth);
 }
 
+static void allow_less(struct dt_dev *dev, bool much)
+{
+	u32 limit = dt_min(dev->limit, dev->light.most);
+
+	limit -= dt_min(limit, (much ? limit / 4 : limit / 8) + 1);
+	dev->limit = dt_max(limit, 1);
+}
+
 static void review_limit(struct dt_dev *dev)
 {
 	const struct dt_light *light = &dev->light;
@@ -212,7 +226,7 @@ static void review_limit(struct dt_dev *dev)
 		allow_more(dev);
 	else if (slowdown > SLOWDOWN &&
 		 (!known || dev->fit.used > keep + keep / 128))
-		dev->limit = dt_max(dt_min(dev->limit, light->most) * 7 / 8, 1);
+		allow_less(dev, slowdown > 2 * SLOWDOWN);
 	else if (slowdown < SLOWDOWN_LOW)
 		allow_more(dev);
 }
@@ -246,9 +260,10 @@ void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 	} else if (light->nr >= LOOK_ITEMS) {
 		review_limit(dev);
 		next_look(dev);
-	} else if (!light->nr ||
+	} else if (dev->nr_inflight == dev->nr_heavy &&
 		   !dt_before(dev->clock_ns, light->until_ns +
 			      LOOK_LONGEST * LOOK_NS)) {
+		/* Few of theirs came, and none is on its way. */
 		allow_more(dev);
 		next_look(dev);
 	}

@@ -9,7 +9,7 @@
 dt_internal void dt_depth_init(struct dt_dev *dev);
 /* Whether the group is further behind than what is in flight explains. */
 dt_internal bool dt_is_light(struct dt_dev *dev, const struct dt_group *grp);
-/* At the limit: whether what would be dispatched now goes beyond it. */
+/* With no room left: whether what would be dispatched now goes beyond that. */
 dt_internal bool dt_lets_through(struct dt_dev *dev);
 /* A request is complete, and no longer counted. */
 dt_internal void dt_depth_note(struct dt_dev *dev, const struct dt_item *item);
@@ -17,8 +17,9 @@ dt_internal void dt_depth_note(struct dt_dev *dev, const struct dt_item *item);
 /* Whether one more of this group may be in flight. */
 static inline bool dt_room_for(struct dt_dev *dev, bool light)
 {
-	return dev->nr_inflight < dev->depth &&
-	       (light || dev->nr_heavy < dev->limit);
+	return light ? dev->nr_inflight < dev->depth_hw :
+		       dev->nr_inflight < dev->depth &&
+		       dev->nr_heavy < dev->limit;
 }
 
 #endif /* DISKTIME_DEPTH_H */

@@ -57,11 +57,14 @@
 /* A group further ahead than this has its metadata wait like all else. */
 #define EXPRESS_DEBT_NS		(500 * DT_NSEC_PER_MSEC)
 
+/* So much is in flight at most if nobody says otherwise; see depth.c. */
+#define DEPTH_AUTO		256
+
 /* What follows from the device and what it was told. */
 static void derive_limits(struct dt_dev *dev)
 {
 	const struct dt_tunables *tun = &dev->tun;
-	u32 depth = tun->depth ? tun->depth : dev->depth_hw;
+	u32 depth = tun->depth ? tun->depth : DEPTH_AUTO;
 
 	dev->depth = dt_max(dt_min(depth, dev->depth_hw), 1);
 	dt_depth_init(dev);

@@ -17,8 +17,8 @@ static inline void dt_dev_update(struct dt_dev *dev)
 		dt_dev_review(dev);
 		return;
 	}
-	work = dev->nr_queued && dev->nr_inflight < dev->depth &&
-	       (likely(dev->nr_heavy < dev->limit) || dt_lets_through(dev));
+	work = dev->nr_queued &&
+	       (dt_room_for(dev, false) || dt_lets_through(dev));
 	if (dev->work != work)
 		WRITE_ONCE(dev->work, work);
 }

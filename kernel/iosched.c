@@ -21,12 +21,8 @@
 #include "iosched.h"
 #include "trace.h"
 
-/*
- * Without an automatic depth found by measurement, no more than this is handed
- * to the device at once: enough to keep any single device busy that is not
- * itself an array, and little enough that groups meet here and not in there.
- */
-#define DISKTIME_DEPTH_CAP	256
+/* Bounds what follows from a device that says it takes any number at once. */
+#define DISKTIME_DEPTH_CAP	4096
 
 #define DISKTIME_WATCH_INTERVAL	(2 * HZ)
 

@@ -19,8 +19,6 @@ use crate::setup::{Charge, Controller, Invalid, Setup, check};
 
 /// As the elevator has it: with so many tags, all but the last quarter go without formalities.
 const PLENTY: u32 = 64;
-/// As the elevator has it: no more than this is handed to a device at once.
-const DEPTH_CAP: u32 = 256;
 /// As the block layer has it: twice what the device takes, of which it counts so many.
 const DEFAULT_TAGS: u32 = 128;
 
@@ -116,8 +114,7 @@ impl<O: Observer> Sim<O> {
             (true, None) => 2 * slots.min(DEFAULT_TAGS),
         };
         let zero = Nanos(0);
-        let depth = slots.min(DEPTH_CAP);
-        let mut core = Device::new(depth, tags, setup.disk.rotational(), zero)?;
+        let mut core = Device::new(slots, tags, setup.disk.rotational(), zero)?;
         core.set_checked(setup.checked);
         if let Controller::Disktime {
             slice,
