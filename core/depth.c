@@ -50,7 +50,7 @@
 #define LOOK_NS			DT_NSEC_PER_MSEC
 #define LOOK_ITEMS		8
 /* If fewer come it ends after so many times as long. */
-#define LOOK_LONGEST		10
+#define LOOK_LONGEST		20
 
 /* Of the device's capacity, 2^-16. */
 #define LOSS			6000
@@ -96,13 +96,14 @@ static bool lags(const struct dt_dev *dev, const struct dt_level *level,
 		 const struct dt_entity *ent)
 {
 	s64 behind = (s64)(level->ready.vtime[ent->class] - ent->vdisktime);
-	u64 lag;
+	u64 cost, lag;
 
 	if (level->lone == ent || behind <= 0)
 		return false;
-	lag = LAG_NS + LAG_REQUESTS * dt_max(dev->cost_ns[DT_READ],
-				    dev->cost_ns[DT_WRITE]);
-	return (u64)behind > dt_virtual(dt_min(lag, LAG_MAX_NS), ent->weight);
+	cost = dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]);
+	lag = dt_min(LAG_NS + LAG_REQUESTS * cost, LAG_MAX_NS) +
+	      ent->nr_inflight * cost;
+	return (u64)behind > dt_virtual(lag, ent->weight);
 }
 
 bool dt_is_light(struct dt_dev *dev, const struct dt_group *grp)
@@ -257,13 +258,15 @@ void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 	} else if (light->nr &&
 		   !dt_before(dev->clock_ns, light->probe_next_ns)) {
 		begin_probe(dev);
-	} else if (light->nr >= LOOK_ITEMS) {
+	} else if (light->nr >= LOOK_ITEMS ||
+		   (light->nr && !dt_before(dev->clock_ns, light->until_ns +
+					    LOOK_LONGEST * LOOK_NS))) {
 		review_limit(dev);
 		next_look(dev);
-	} else if (dev->nr_inflight == dev->nr_heavy &&
+	} else if (!light->nr && dev->nr_inflight == dev->nr_heavy &&
 		   !dt_before(dev->clock_ns, light->until_ns +
 			      LOOK_LONGEST * LOOK_NS)) {
-		/* Few of theirs came, and none is on its way. */
+		/* None of theirs came, and none is on its way. */
 		allow_more(dev);
 		next_look(dev);
 	}
