@@ -48,6 +48,21 @@ fn medians_are_the_middle_or_between_the_middles() {
 }
 
 #[test]
+fn transactions_are_shown_where_there_are_some() {
+    let with = |rate: Option<f64>| {
+        let mut result = result("disktime", 1, 10.0, &[(0.5, 0.5), (0.5, 0.5)]);
+        if let Some(rate) = rate {
+            result["groups"][0]["transactions_per_s"] = json!(rate);
+        }
+        reduced(&[result]).swap_remove(0).rows[0].groups.clone()
+    };
+    let groups = with(Some(12.5));
+    let of = |n: usize| groups[n].transactions_per_s.map(|s| s.median);
+    assert_eq!((of(0), of(1)), (Some(12.5), None));
+    assert!(with(None).iter().all(|g| g.transactions_per_s.is_none()));
+}
+
+#[test]
 fn the_worst_error_is_that_of_the_group_farthest_off() {
     type Groups = Vec<(f64, f64)>;
     let table: Vec<(Vec<Groups>, f64)> = vec![
