@@ -41,6 +41,8 @@ pub struct VmCase {
     pub bins: Vec<(PathBuf, Option<String>)>,
     /// Files or folders of the host, and where they go.
     pub files: Vec<(PathBuf, String)>,
+    /// Whether PostgreSQL's server and pgbench are there, in `/usr/lib/postgresql/VERSION/bin`.
+    pub postgres: bool,
     /// Sizes in bytes of empty disks, `/dev/vda` and so on.
     pub disks: Vec<u64>,
     /// Where what the case left in `/out` goes on the host; `None` throws it away.
@@ -160,6 +162,7 @@ impl VmCase {
             provide: Vec::new(),
             bins: Vec::new(),
             files: Vec::new(),
+            postgres: false,
             disks: Vec::new(),
             out_dir: None,
             append: Vec::new(),

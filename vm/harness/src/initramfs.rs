@@ -278,6 +278,11 @@ pub(crate) fn write(
     for (from, dest) in &case.files {
         archive.host_tree(dest, from)?;
     }
+    if case.postgres {
+        for (dest, from) in programs::postgres(progress)? {
+            archive.host_tree(&dest, &from)?;
+        }
+    }
 
     let mut out = File::create(to).at("create", to)?;
     for mut part in [programs_part(progress)?, modules_part(kernel, &provided)?] {

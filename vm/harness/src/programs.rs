@@ -328,28 +328,40 @@ pub(crate) fn find(
             return Ok((path, None));
         }
     }
-    let base = cache::sub("debs")?;
-    let root = base.join(package);
     let unpacked = |root: &Path| {
         ["usr/bin", "bin"]
             .map(|d| root.join(d).join(name))
             .into_iter()
             .find(|p| p.exists())
     };
+    let wanted = |d: &str| {
+        ["libaio", "libnuma", "liburing", "zlib1g"]
+            .iter()
+            .any(|p| d.starts_with(p))
+    };
+    let (path, root) = fetch(package, unpacked, wanted, progress)?;
+    Ok((path, Some(root)))
+}
+
+/// Something out of a Debian package, unpacked into the cache with what it depends on, as far as
+/// that is `wanted`. With the folder that it was unpacked to.
+fn fetch(
+    package: &str,
+    unpacked: impl Fn(&Path) -> Option<PathBuf>,
+    wanted: impl Fn(&str) -> bool,
+    progress: &Progress,
+) -> Result<(PathBuf, PathBuf)> {
+    let base = cache::sub("debs")?;
+    let root = base.join(package);
     let _lock = Lock::exclusive(&base.join(format!("{package}.lock")))?;
     if let Some(path) = unpacked(&root) {
-        return Ok((path, Some(root)));
+        return Ok((path, root));
     }
     progress.line(&format!(
         "{package} is not installed here: fetching it for the guest"
     ));
     let work = tempfile::tempdir_in(&base).at("create a folder in", &base)?;
     let debs = work.path().join("debs");
-    let wanted = |d: &str| {
-        ["libaio", "libnuma", "liburing", "zlib1g"]
-            .iter()
-            .any(|p| d.starts_with(p))
-    };
     let host = Apt::host();
     let packages = host.closure(package, wanted).map_err(|e| {
         Error::new(e.to_string()).hint(format!("install {package}, or run `apt-get update`"))
@@ -357,7 +369,56 @@ pub(crate) fn find(
     host.download(&packages, &debs, progress)?;
     apt::unpack(&debs, &work.path().join("root"), progress)?;
     fs::rename(work.path().join("root"), &root).at("rename to", &root)?;
-    unpacked(&root)
-        .map(|path| (path, Some(root)))
-        .ok_or_else(|| Error::new(format!("the package {package} holds no {name}")))
+    match unpacked(&root) {
+        Some(path) => Ok((path, root)),
+        None => Err(Error::new(format!(
+            "the package {package} does not hold what is looked for"
+        ))),
+    }
+}
+
+/// PostgreSQL's server and pgbench as they lie on a Debian: programs that look for each other and
+/// for their files where they were installed.
+pub(crate) fn postgres(progress: &Progress) -> Result<Files> {
+    let installed = |root: &Path| {
+        let versions = fs::read_dir(root.join("usr/lib/postgresql")).ok()?;
+        let mut folders: Vec<PathBuf> = versions.flatten().map(|e| e.path()).collect();
+        folders.retain(|f| f.join("bin/postgres").exists() && f.join("bin/pgbench").exists());
+        folders.sort();
+        folders.pop()
+    };
+    // The newest that Debian has, without what is there for its administration.
+    let wanted = |d: &str| {
+        let number = d.strip_prefix("postgresql-").and_then(|n| n.chars().next());
+        let basic = ["libc6", "libgcc", "libstdc++", "libllvm"];
+        number.is_some_and(|n| n.is_ascii_digit())
+            || d.starts_with("lib") && !basic.iter().any(|b| d.starts_with(b))
+    };
+    let (folder, root) = match installed(Path::new("/")) {
+        Some(folder) => (folder, None),
+        None => {
+            let (folder, root) = fetch("postgresql", installed, wanted, progress)?;
+            (folder, Some(root))
+        }
+    };
+    let version = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut files = Files::new();
+    let stubs = cache::sub("guest/stubs")?;
+    for name in [
+        "bin/initdb",
+        "bin/pgbench",
+        "bin/postgres",
+        "lib/dict_snowball.so",
+        "lib/plpgsql.so",
+    ] {
+        let path = folder.join(name);
+        files.extend(libraries(&path, root.as_deref(), Libraries::All, &stubs)?);
+        files.insert(format!("/usr/lib/postgresql/{version}/{name}"), path);
+    }
+    let share = format!("/usr/share/postgresql/{version}");
+    let place = root
+        .unwrap_or("/".into())
+        .join(share.trim_start_matches('/'));
+    files.insert(share, place);
+    Ok(files)
 }
