@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use disktime_vm::{Progress, Status, VmCase};
 
-use crate::plan::{Event, PLAN_PATH, Phase, Plan, Run, Stop};
+use crate::plan::{Event, PLAN_PATH, Phase, Plan, Program, Run, Stop};
 
 /// What goes into the machine.
 #[derive(Debug, Clone)]
@@ -160,6 +160,11 @@ pub fn run(
             .push((of_the_host(&format!("mkfs.{kind}"))?, None));
         case = case.module(kind, "");
     }
+    let postgres = |run: &Run| {
+        let mut jobs = run.jobs.iter();
+        jobs.any(|job| matches!(job.program, Program::Pgbench { .. }))
+    };
+    case.postgres = plan.runs.iter().any(postgres);
     case.files = vec![(plan_file, PLAN_PATH.to_owned())];
     case.out_dir = Some(out.to_owned());
     case.mem = match plan.runs.iter().any(|run| run.fs.is_some()) {

@@ -15,6 +15,8 @@ pub const OUT_DIR: &str = "/out";
 pub const DISK: &str = "dtdisk";
 /// Where the guest mounts file systems: a folder in it for each group's files.
 pub const MOUNTS: &str = "/mnt";
+/// Whose processes PostgreSQL's are, which refuses to be root's.
+pub const POSTGRES_USER: u32 = 70;
 /// File of the trace in a run's folder; see [`crate::trace`].
 pub const TRACE_FILE: &str = "trace";
 
@@ -205,6 +207,20 @@ impl Class {
     }
 }
 
+/// What a job is done by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Program {
+    /// fio.
+    #[default]
+    Fio,
+    /// PostgreSQL and pgbench, whose `depth` clients do one transaction after the other.
+    Pgbench {
+        /// Of its tables: so many times 100,000 rows.
+        scale: u32,
+    },
+}
+
 /// One fio process (and its children) in one group, each on a region of the disk of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -212,6 +228,8 @@ pub struct Job {
     pub name: String,
     /// Index of its group.
     pub group: usize,
+    /// What does it.
+    pub program: Program,
     /// The user whose process it is; root's if none is named.
     pub user: Option<u32>,
     /// fio's arguments but for output and the time limit.

@@ -19,7 +19,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::fio::Latencies;
-use crate::plan::{Controller, Event, Job, Plan, Run, Snapshot, Stop, TRACE_FILE};
+use crate::plan::{Controller, Event, Job, Plan, Program, Run, Snapshot, Stop, TRACE_FILE};
 use crate::trace::{self, Kind, Record};
 use crate::transactions::Transaction;
 
@@ -140,6 +140,9 @@ fn delay(job: &Job) -> Result<u64> {
 
 /// The processes of a job.
 fn processes(job: &Job, stop: Stop) -> Result<Vec<sim::Proc>> {
+    if job.program != Program::Fio {
+        bail!("job {}: the simulator knows no databases", job.name);
+    }
     let (pattern, mix) = match arg(job, "rw").unwrap_or("read") {
         "read" => (Pattern::Sequential, Mix::Read),
         "write" => (Pattern::Sequential, Mix::Write),

@@ -1,6 +1,8 @@
 //! Transactions: what a program does one after the other, each to its end, such as a write and its
 //! fsync. When each began and ended is known, so that those of a window can be told from others.
 
+use std::collections::BTreeMap;
+
 use crate::fio::Latencies;
 
 /// One of them, in nanoseconds of the time of day.
@@ -32,6 +34,31 @@ pub fn of_fio(log: &str) -> Result<Vec<Transaction>, String> {
         .zip(ends)
         .map(|(&begin_ns, end_ns)| Transaction { begin_ns, end_ns })
         .collect())
+}
+
+/// From pgbench's log (`--log`): lines of the client, its transaction's number, how long that took
+/// in microseconds, which script it was, and when it ended: seconds of the time of day, and
+/// microseconds. A client goes on at once.
+pub fn of_pgbench(log: &str) -> Result<Vec<Transaction>, String> {
+    let mut all = Vec::new();
+    let mut last = BTreeMap::new();
+    for line in log.lines() {
+        let words: Result<Vec<u64>, _> = line.split(' ').map(str::parse).collect();
+        let Ok([client, _, took_us, _, seconds, micros, ..]) = words.as_deref() else {
+            return Err(format!("pgbench's log has a line {line:?}"));
+        };
+        let end_ns = seconds * 1_000_000_000 + micros * 1000;
+        all.push(Transaction {
+            begin_ns: end_ns.saturating_sub(took_us * 1000),
+            end_ns: Some(end_ns),
+        });
+        last.insert(*client, end_ns);
+    }
+    all.extend(last.into_values().map(|begin_ns| Transaction {
+        begin_ns,
+        end_ns: None,
+    }));
+    Ok(all)
 }
 
 /// How many ended in a window, and how long all took that were under way in it. One that nobody saw
@@ -73,6 +100,26 @@ mod tests {
         assert_eq!(seen, expect);
         assert_eq!(of_fio(""), Ok(Vec::new()));
         assert!(of_fio("1000, x, 1").is_err() && of_fio("1000").is_err());
+    }
+
+    #[test]
+    fn clients_of_a_database_have_transactions_of_their_own() {
+        let log = "0 1 5000 0 2 10000\n1 1 7000 0 2 12000\n0 2 3000 0 2 13000\n";
+        let at = |ms: u64| 2_000_000_000 + ms * MS;
+        let expect = [
+            (5, Some(10)),
+            (5, Some(12)),
+            (10, Some(13)),
+            (13, None),
+            (12, None),
+        ];
+        let expect = expect.map(|(begin, end)| Transaction {
+            begin_ns: at(begin),
+            end_ns: end.map(at),
+        });
+        assert_eq!(of_pgbench(log).unwrap(), expect);
+        // It skips none, as there is no rate to keep.
+        assert!(of_pgbench("0 1 skipped 0 2 10000\n").is_err());
     }
 
     #[test]

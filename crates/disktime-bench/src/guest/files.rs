@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::plan::{DISK, Fs, MOUNTS, Run};
+use crate::plan::{DISK, Fs, MOUNTS, Program, Run};
 
-use super::{command, write};
+use super::{command, postgres, write};
 
 /// The first partition begins here, in sectors.
 const FIRST: u64 = 2048;
@@ -105,6 +105,9 @@ impl Files {
         }
         let used: BTreeSet<usize> = run.phases.iter().flat_map(|p| p.jobs.clone()).collect();
         for job in used.into_iter().map(|j| &run.jobs[j]) {
+            if let Program::Pgbench { scale } = job.program {
+                postgres::lay_out(run, job, scale)?;
+            }
             if !job
                 .args
                 .iter()

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::plan::{Job, Run, Snapshot, Stop};
+use crate::plan::{Job, Program, Run, Snapshot, Stop};
 
 use super::groups::Groups;
+use super::{START_LIMIT, postgres};
 
 /// How long fio may take to end when it was asked to.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
@@ -21,7 +22,7 @@ const SPARE_SECONDS: u64 = 120;
 
 /// The processes of a run.
 pub(super) struct Load {
-    jobs: Vec<Job>,
+    run: Run,
     out: PathBuf,
     /// The limit of a job's time; none where jobs end by themselves.
     runtime: Option<u64>,
@@ -34,7 +35,7 @@ impl Load {
         let ends = run.phases.iter().any(|p| p.stop != Stop::Time);
         let total: u64 = run.phases.iter().map(|p| p.settle_ns + p.duration_ns).sum();
         Self {
-            jobs: run.jobs.clone(),
+            run: run.clone(),
             out: out.to_owned(),
             runtime: (!ends).then_some(total / 1_000_000_000 + SPARE_SECONDS),
             running: run.jobs.iter().map(|_| None).collect(),
@@ -48,7 +49,7 @@ impl Load {
             if self.running[index].is_some() {
                 continue;
             }
-            let job = &self.jobs[index];
+            let job = &self.run.jobs[index];
             let left = |end: &str| {
                 let name = format!("fio-{}-{}{end}", self.starts, job.name);
                 self.out.join(name)
@@ -61,25 +62,10 @@ impl Load {
                 .args(["-c", "echo 0 > \"$0\"/cgroup.procs && exec \"$@\""])
                 .arg(groups.path(job.group))
                 .args(become_user(job))
-                .args(["fio", &format!("--name={}", job.name)])
-                .args(own_args(job))
-                .args([
-                    "--output-format=json+",
-                    "--eta=never",
-                    "--lat_percentiles=1",
-                ])
-                .args(["--clat_percentiles=0", "--disk_util=0"])
-                .arg(format!("--output={}", report.display()));
-            if let Some(seconds) = self.runtime {
-                command
-                    .arg("--time_based")
-                    .arg(format!("--runtime={seconds}"));
-            }
-            if job.transacts {
-                command
-                    .arg("--log_unix_epoch=1")
-                    .arg(format!("--write_lat_log={}", times.display()));
-            }
+                .args(match job.program {
+                    Program::Fio => self.fio(job, &report, &times),
+                    Program::Pgbench { .. } => postgres::serve(&self.run, job, &times)?,
+                });
             let log =
                 File::create(&said).with_context(|| format!("cannot make {}", said.display()))?;
             let log2 = log.try_clone()?;
@@ -91,8 +77,50 @@ impl Load {
                 .spawn()
                 .context("cannot run /bin/sh")?;
             self.running[index] = Some(child);
+            if job.program != Program::Fio {
+                // Before others come: who begins beside them measures his beginning.
+                self.await_server(index, &postgres::ready(&times))?;
+            }
         }
         Ok(())
+    }
+
+    fn await_server(&mut self, index: usize, ready: &Path) -> Result<()> {
+        let start = Instant::now();
+        while !ready.exists() {
+            let name = &self.run.jobs[index].name;
+            ensure!(
+                start.elapsed() < START_LIMIT,
+                "the server of job {name} does not begin to serve"
+            );
+            self.check_alive(&[index])?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// fio with all it is told.
+    fn fio(&self, job: &Job, report: &Path, times: &Path) -> Vec<String> {
+        let mut words = vec!["fio".to_owned(), format!("--name={}", job.name)];
+        words.extend(own_args(job).cloned());
+        let usual = [
+            "--output-format=json+",
+            "--eta=never",
+            "--lat_percentiles=1",
+            "--clat_percentiles=0",
+            "--disk_util=0",
+        ];
+        words.extend(usual.map(str::to_owned));
+        words.push(format!("--output={}", report.display()));
+        if let Some(seconds) = self.runtime {
+            words.push("--time_based".into());
+            words.push(format!("--runtime={seconds}"));
+        }
+        if job.transacts {
+            words.push("--log_unix_epoch=1".into());
+            words.push(format!("--write_lat_log={}", times.display()));
+        }
+        words
     }
 
     /// Waits until the groups of all these jobs do I/O; where they need not, `limit` at most.
@@ -107,11 +135,11 @@ impl Load {
         let start = Instant::now();
         loop {
             let seen = groups.snapshot(None)?;
-            let waiting = jobs.iter().map(|&j| &self.jobs[j]).find(|job| {
+            let waiting = jobs.iter().map(|&j| &self.run.jobs[j]).find(|job| {
                 let group = groups.name(job.group);
                 let beside = jobs
                     .iter()
-                    .map(|&j| &self.jobs[j])
+                    .map(|&j| &self.run.jobs[j])
                     .filter(|j| j.group == job.group);
                 let depth: u32 = beside.map(|j| j.depth).sum();
                 ios(&seen, group) < ios(before, group) + 2 * u64::from(depth)
@@ -136,11 +164,8 @@ impl Load {
                 if self.runtime.is_none() && status.success() {
                     continue;
                 }
-                let name = &self.jobs[index].name;
-                bail!(
-                    "fio of job {name} ended early with {status}: {}",
-                    self.said(name)
-                );
+                let name = &self.run.jobs[index].name;
+                bail!("job {name} ended early with {status}: {}", self.said(name));
             }
         }
         Ok(())
@@ -179,7 +204,7 @@ impl Load {
             while child.try_wait()?.is_none() {
                 if start.elapsed() > STOP_LIMIT {
                     let _ = child.kill();
-                    bail!("fio of job {} does not end", self.jobs[index].name);
+                    bail!("job {} does not end", self.run.jobs[index].name);
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -5,6 +5,7 @@ mod disk;
 mod files;
 mod groups;
 mod load;
+mod postgres;
 mod tracer;
 
 use std::cell::RefCell;

@@ -17,7 +17,7 @@ use crate::fio::Latencies;
 use crate::plan::{Controller, Event, Job, Plan, Snapshot, TRACE_FILE};
 use crate::scenario::{On, Scenario};
 use crate::trace;
-use crate::transactions::{Transaction, of_fio, within};
+use crate::transactions::{self, Transaction, within};
 
 pub use checks::check;
 pub use outcome::{
@@ -129,9 +129,9 @@ fn part(value: f64, all: f64) -> Option<f64> {
     (all > 0.0).then(|| value / all)
 }
 
-/// What fio left of a job, of all times it was started: the files whose names go on with something
+/// What a job left, of all times it was started: the files whose names go on with something
 /// that `is_it`. Each goes to `take`.
-fn left_by_fio(
+fn left_by_job(
     dir: &Path,
     job: &str,
     is_it: impl Fn(&str) -> bool,
@@ -151,16 +151,24 @@ fn left_by_fio(
 
 fn latencies(dir: &Path, job: &str) -> Result<Latencies, String> {
     let mut all = Latencies::default();
-    left_by_fio(dir, job, |end| end == ".json", |text| all.add(text))?;
+    left_by_job(dir, job, |end| end == ".json", |text| all.add(text))?;
     Ok(all)
 }
 
-fn transactions(dir: &Path, job: &str) -> Result<Vec<Transaction>, String> {
+fn transactions_of(dir: &Path, job: &str) -> Result<Vec<Transaction>, String> {
     let mut all = Vec::new();
     // One for each of its processes.
-    let is_log = |end: &str| end.starts_with("_lat.") && end.ends_with(".log");
-    left_by_fio(dir, job, is_log, |text| {
-        all.extend(of_fio(text)?);
+    let of_fio = |end: &str| end.starts_with("_lat.") && end.ends_with(".log");
+    left_by_job(dir, job, of_fio, |text| {
+        all.extend(transactions::of_fio(text)?);
+        Ok(())
+    })?;
+    let of_pgbench = |end: &str| {
+        let number = end.strip_prefix('.');
+        number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    left_by_job(dir, job, of_pgbench, |text| {
+        all.extend(transactions::of_pgbench(text)?);
         Ok(())
     })?;
     Ok(all)
@@ -207,7 +215,7 @@ impl Evidence<'_> {
             }
             let all = match (self.transactions, &folder) {
                 (Some(known), _) => known.get(&key).cloned().unwrap_or_default(),
-                (None, Some(folder)) => transactions(folder, &job.name)?,
+                (None, Some(folder)) => transactions_of(folder, &job.name)?,
                 (None, None) => continue,
             };
             let (n, took) = within(&all, window.begin.unix_ns, window.end.unix_ns);

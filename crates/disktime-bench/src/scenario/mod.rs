@@ -369,7 +369,17 @@ enum Engine {
     Psync,
 }
 
-const RW: [&str; 6] = ["read", "write", "randread", "randwrite", "rw", "randrw"];
+/// What a job does that is no fio's: transactions of PostgreSQL, for `numjobs` clients.
+const PGBENCH: &str = "pgbench";
+const RW: [&str; 7] = [
+    "read",
+    "write",
+    "randread",
+    "randwrite",
+    "rw",
+    "randrw",
+    PGBENCH,
+];
 
 /// One value for all groups, or one for each named.
 #[derive(Debug, Clone)]
@@ -780,6 +790,15 @@ impl Scenario {
         {
             return Some((span, format!("rw is {rw:?}, not one of {}", RW.join(", "))));
         }
+        let database = |rw: &Spanned<Each>| {
+            let values = rw.get_ref().values();
+            values.into_iter().any(|value| value == PGBENCH)
+        };
+        let mut of_variants = self.variants.iter().filter_map(|v| v.rw.as_ref());
+        if let Some(rw) = of_variants.find(|rw| database(rw)) {
+            let why = "a variant makes no database of a job: have a group for it, and be silent";
+            return Some((rw.span(), why.into()));
+        }
         let with_groups = self
             .groups
             .iter()
@@ -793,6 +812,12 @@ impl Scenario {
                 "buffered I/O is done one at a time: ioengine is psync"
             } else if job.buffered && self.fs.is_none() {
                 "buffered I/O needs files: give fs"
+            } else if *job.rw.get_ref() == PGBENCH && (self.fs.is_none() || self.on != [On::Vm]) {
+                "a database needs files and a machine: give fs and on = [\"vm\"]"
+            } else if *job.rw.get_ref() == PGBENCH && job.has_fio_s_words() {
+                "pgbench knows no size, bs, iodepth, rates or times, and syncs by itself"
+            } else if *job.rw.get_ref() == PGBENCH && group.user.is_some() {
+                "a database has a user of its own"
             } else if self.partitions && group.jobs.len() > 1 {
                 "a group with a partition has one job: use numjobs"
             } else {
@@ -845,6 +870,25 @@ impl Group {
             };
             (name, job)
         })
+    }
+}
+
+impl Job {
+    /// Whether it says anything that only fio understands.
+    fn has_fio_s_words(&self) -> bool {
+        let amounts = [
+            self.size.is_some(),
+            self.thinktime.is_some(),
+            self.thinktime_blocks.is_some(),
+            self.rate_iops.is_some(),
+            self.startdelay.is_some(),
+            self.fsync.is_some(),
+        ];
+        let usual = (usual_bs(), Engine::default(), 1);
+        amounts.contains(&true)
+            || self.end_fsync
+            || self.buffered
+            || (self.bs, self.ioengine, self.iodepth) != usual
     }
 }
 

@@ -305,7 +305,7 @@ impl Scenario {
                 let (from, stride) = layout.place(jobs.len());
                 let mut made = job.plan(job_name, groups.len() - 1, layout.region);
                 made.seed(options.seed * 1000 + jobs.len() as u64);
-                made.user = spec.user.map(super::Within::get);
+                made.user = spec.user.map(super::Within::get).or(made.user);
                 made.from_sector = from >> 9;
                 made.stride_sectors = stride >> 9;
                 if self.fs.is_none() {
@@ -460,10 +460,12 @@ impl Job {
         if let Some(delay) = self.startdelay {
             args.push(format!("--startdelay={}us", micros(delay)));
         }
+        let database = self.rw.get_ref() == super::PGBENCH;
         let mut job = plan::Job {
             name,
             group,
-            user: None,
+            program: plan::Program::Fio,
+            user: database.then_some(plan::POSTGRES_USER),
             args,
             from_sector: 0,
             region_sectors: region >> 9,
@@ -472,8 +474,15 @@ impl Job {
             whole_sectors: None,
             bytes: self.size.map(|s| s.0 * u64::from(self.numjobs)),
             depth: self.iodepth * self.numjobs,
-            transacts: self.transacts(),
+            transacts: self.transacts() || database,
         };
+        if database {
+            // Of these, it shares with fio who it is.
+            job.args.clear();
+            job.program = plan::Program::Pgbench {
+                scale: self.numjobs,
+            };
+        }
         job.prioritise(self.ioprio);
         job
     }

@@ -457,6 +457,47 @@ fn a_job_that_syncs_each_write_does_transactions() {
 }
 
 #[test]
+fn a_database_is_a_job() {
+    let text = GOOD
+        .replacen(
+            "name = \"t\"",
+            "name = \"t\"\nfs = \"ext4\"\non = [\"vm\"]",
+            1,
+        )
+        .replacen(
+            "rw = \"randread\", iodepth = 32",
+            "rw = \"pgbench\", numjobs = 4, ioprio = \"be/2\"",
+            1,
+        );
+    let scenario = parse(&text, Path::new("f.toml")).unwrap();
+    let job = runs(&scenario, &Options::default())[0].jobs[0].clone();
+    assert_eq!(job.program, crate::plan::Program::Pgbench { scale: 4 });
+    assert_eq!((job.depth, job.user), (4, Some(crate::plan::POSTGRES_USER)));
+    assert!(job.transacts && !job.args.iter().any(|a| a.starts_with("--rw")));
+    assert!(job.args.contains(&"--prio=2".to_owned()));
+
+    for (from, to, why) in [
+        ("on = [\"vm\"]", "", "a database needs files and a machine"),
+        ("fs = \"ext4\"", "", "a database needs files and a machine"),
+        (
+            "weight = 40",
+            "user = 1000",
+            "a database has a user of its own",
+        ),
+        ("ioprio = \"be/2\"", "size = \"1m\"", "knows no size"),
+        (
+            "silent = [\"b\"]",
+            "rw = { b = \"pgbench\" }",
+            "makes no database",
+        ),
+    ] {
+        let bad = parse(&text.replacen(from, to, 1), Path::new("f.toml"));
+        let bad = bad.map(|_| ()).expect_err(to);
+        assert!(bad.why.contains(why), "{to}: {bad}");
+    }
+}
+
+#[test]
 fn one_entry_may_be_many_groups() {
     let scenario = changed(
         "name = \"b\"\nparent = \"a\"",
