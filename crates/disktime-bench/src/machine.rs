@@ -82,6 +82,8 @@ pub fn estimate(plan: &Plan) -> Duration {
     // Setting up and taking down, and starting fio, under emulation.
     const EACH_RUN: Duration = Duration::from_millis(1500);
     const EACH_PHASE: Duration = Duration::from_millis(1000);
+    // Copying a thousand files to a slow disk, and beginning to serve.
+    const EACH_DATABASE: Duration = Duration::from_secs(30);
     const BOOT: Duration = Duration::from_secs(6);
     let window = |phase: &Phase| match phase.stop {
         Stop::Time => Duration::from_nanos(phase.duration_ns),
@@ -93,7 +95,8 @@ pub fn estimate(plan: &Plan) -> Duration {
             .phases
             .iter()
             .map(|p| EACH_PHASE + Duration::from_nanos(p.settle_ns) + window(p));
-        EACH_RUN + phases.sum::<Duration>()
+        let databases = run.jobs.iter().filter(|job| job.program != Program::Fio);
+        EACH_RUN + phases.sum::<Duration>() + EACH_DATABASE * databases.count() as u32
     });
     BOOT + runs.sum::<Duration>()
 }
