@@ -253,14 +253,23 @@ static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
 	return bad ? bad : check_entity(&grp->ent);
 }
 
-static int check_hold(struct dt_dev *dev)
+static int check_hold(const struct dt_dev *dev)
 {
 	bool room = dev->nr_inflight < dev->depth;
 	bool any = dev->fault ? !dt_list_empty(&dev->all) : dev->nr_queued > 0;
 	bool work = room && any && !dev->holding;
 
-	if (any && !dev->slice_ns && !dev->fault)
-		work = dt_room_for(dev, false) || dt_lets_through(dev);
+	if (any && !dev->slice_ns && !dev->fault) {
+		/*
+		 * Between these two it depends on who is first in line, which
+		 * a new weight may change; something is in flight then, and
+		 * its completion will tell.
+		 */
+		if (!dt_room_for(dev, false) && dev->nr_inflight &&
+		    dev->nr_inflight < dev->depth_hw)
+			return 0;
+		work = dt_room_for(dev, false);
+	}
 	if (dev->work != work)
 		return INV_WORK;
 	if (!dev->holding)

@@ -15,7 +15,7 @@ dt_internal bool dt_lets_through(struct dt_dev *dev);
 dt_internal void dt_depth_note(struct dt_dev *dev, const struct dt_item *item);
 
 /* Whether one more of this group may be in flight. */
-static inline bool dt_room_for(struct dt_dev *dev, bool light)
+static inline bool dt_room_for(const struct dt_dev *dev, bool light)
 {
 	return light ? dev->nr_inflight < dev->depth_hw :
 		       dev->nr_inflight < dev->depth &&

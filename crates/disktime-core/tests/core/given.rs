@@ -1,6 +1,6 @@
 //! Charges that come from outside.
 
-use disktime_core::{Class, Device, Dir, ItemId, Nanos, QueueId, Request, Weight};
+use disktime_core::{Class, Device, Dir, Engine, ItemId, Nanos, QueueId, Request, Weight};
 
 const MS: u64 = 1_000_000;
 
@@ -15,7 +15,7 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let mut dev = Device::new(1, 256, false, Nanos::ZERO).unwrap();
-        dev.set_given(true);
+        dev.set_engine(Engine::Given);
         dev.set_checked(true);
         let root = dev.root();
         let queues = [(); 2].map(|()| {
