@@ -90,15 +90,16 @@ u64 dt_actual(struct dt_dev *dev, const struct dt_item *item)
 {
 	/* Busy time that nobody has been charged. */
 	u64 left = dev->busy_ns - dev->charged_ns - dev->excess_ns;
-	u64 time = left, usual;
+	u64 time = left;
 
 	if (dev->nr_inflight > 1) {
 		if (dt_by_cost(dev)) {
 			time = dt_cost(&dev->fit, item->dir, item->sectors);
-			/* About half of what is in flight has been done. */
-			usual = 2 * time * dev->nr_inflight;
-			if (left > usual)
-				time += (left - usual) / 16;
+			/* More than all that is in flight is worth: costs are low. */
+			if (left > dev->estimates_ns && item->estimate_ns)
+				time += dt_div((left - dev->estimates_ns) / 4 *
+					       item->estimate_ns,
+					       dev->estimates_ns);
 		} else if (!dev->rotational || dev->engine != DT_ENGINE_AUTO) {
 			time = (dev->vbusy - item->vbusy) >> VBUSY_SHIFT;
 		}

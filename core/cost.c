@@ -256,6 +256,9 @@ void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	struct dt_fit *fit = &dev->fit;
 	u64 busy_ns = dev->busy_ns - fit->busy_from_ns, items;
 
+	/* While hardly anything is let through there is nothing to learn. */
+	if (dev->light.probing)
+		fit->settle = dev->depth;
 	if (fit->settle) {
 		if (!--fit->settle)
 			next_window(dev);
@@ -265,7 +268,8 @@ void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	fit->sectors[item->dir] += item->sectors;
 	fit->least = dt_min(fit->least, item->sectors);
 	fit->most = dt_max(fit->most, item->sectors);
-	fit->starved |= !dev->nr_queued;
+	/* It was full until now, or somebody waits. */
+	fit->starved |= !dev->nr_queued && dev->nr_inflight + 1 < dev->depth;
 	fit->limited |= dev->limit < dev->depth;
 	items = fit->nr[DT_READ] + fit->nr[DT_WRITE];
 	if (busy_ns >= WINDOW_NS && items >= WINDOW_ITEMS &&

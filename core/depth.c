@@ -56,7 +56,8 @@
 #define LOSS			6000
 #define LOSS_MAX		16384
 
-/* A probe lasts at most so long, and comes no more often than this. */
+/* A probe lasts for so many, at most so long, and comes no more often. */
+#define PROBE_ITEMS		4
 #define PROBE_NS		(50 * DT_NSEC_PER_MSEC)
 #define PROBE_EVERY_NS		(100 * DT_NSEC_PER_MSEC)
 #define PROBE_PART		30
@@ -112,8 +113,9 @@ bool dt_is_light(struct dt_dev *dev, const struct dt_group *grp)
 
 	if (dev->slice_ns || dev->engine == DT_ENGINE_OVERLAP)
 		return false;
-	/* Who has more queued than in flight asks for more, not for little. */
-	if (grp->own->nr_queued > grp->own->nr_inflight + 1)
+	/* Who has much in flight, or more queued than that, asks for no little. */
+	if (grp->own->nr_queued > grp->own->nr_inflight + 1 ||
+	    2 * dev->nr_active * grp->own->nr_inflight > dev->depth)
 		return false;
 	for (ent = grp->own; ent->parent; ent = ent->parent)
 		if (lags(dev, ent->parent->level, ent))
@@ -145,7 +147,8 @@ bool dt_lets_through(struct dt_dev *dev)
 }
 
 /* The least latencies, and how many are far from them. */
-static void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency)
+static void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency,
+		  bool quiet)
 {
 	struct dt_light *light = &dev->light;
 	u32 crowd = dev->crowd;
@@ -159,13 +162,13 @@ static void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency)
 	dev->crowd = crowd;
 	dev->crowded = crowd > (dev->crowded ? CROWD_FEW : CROWD_MANY);
 
-	if (light->probing) {
+	if (quiet) {
 		if (grp->probe != light->probe) {
 			grp->probe = light->probe;
 			grp->lat_probe_ns = latency;
 		}
 		grp->lat_probe_ns = dt_min(grp->lat_probe_ns, latency);
-	} else if (grp->probe) {
+	} else if (grp->probe && !light->probing) {
 		/* Nobody was in its way, and yet it took longer than ever. */
 		if (grp->lat_probe_ns > grp->lat_min_ns)
 			grp->lat_min_ns += (grp->lat_probe_ns -
@@ -184,6 +187,7 @@ static void begin_probe(struct dt_dev *dev)
 	light->probing = true;
 	light->limit = dev->limit;
 	light->probe_from_ns = dev->clock_ns;
+	light->quiet_ns = 0;
 	dev->limit = 1;
 	next_look(dev);
 	light->until_ns = dev->clock_ns + PROBE_NS;
@@ -237,9 +241,15 @@ void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 	struct dt_group *grp = item->queue->grp;
 	struct dt_light *light = &dev->light;
 	u64 latency = dev->clock_ns - item->dispatch_ns, cost, alone;
+	bool quiet;
 
-	watch(dev, grp, latency);
-	if (item->light) {
+	/* In a probe nothing counts before the others' requests are done. */
+	if (light->probing && !light->quiet_ns && dev->nr_heavy <= dev->limit)
+		light->quiet_ns = dev->clock_ns;
+	quiet = light->probing && light->quiet_ns &&
+		!dt_before(item->dispatch_ns, light->quiet_ns);
+	watch(dev, grp, latency, quiet);
+	if (item->light && (quiet || !light->probing)) {
 		cost = dt_cost(&dev->fit, item->dir, item->sectors);
 		alone = grp->lat_min_ns + grp->own->nr_inflight * cost;
 		light->sum += dt_min(dt_div(latency << RATIO_SHIFT, alone),
@@ -250,7 +260,7 @@ void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 	}
 	light->most = dt_max(light->most, dev->nr_heavy + !item->light);
 	if (light->probing) {
-		if (light->nr >= LOOK_ITEMS ||
+		if (light->nr >= PROBE_ITEMS ||
 		    !dt_before(dev->clock_ns, light->until_ns))
 			end_probe(dev);
 	} else if (dt_before(dev->clock_ns, light->until_ns)) {

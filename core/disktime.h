@@ -306,6 +306,7 @@ struct dt_light {
 	u32 probe;			/* serial number */
 	u32 limit;			/* what it was before the probe */
 	u64 probe_from_ns;
+	u64 quiet_ns;			/* the others' were done; 0: not yet */
 	u64 probe_next_ns;		/* not before this */
 };
 
@@ -325,6 +326,7 @@ struct dt_dev {
 	u64 busy_ns;			/* time with N > 0 */
 	u64 charged_ns;			/* sum of all charges */
 	u64 excess_ns;			/* cut off charges that were too long */
+	u64 estimates_ns;		/* of all that is in flight */
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item */
 	u64 service_ns;			/* mean dispatch to completion */
 	u8 engine;			/* enum dt_engine */

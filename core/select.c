@@ -467,6 +467,7 @@ static inline void note_sent(struct dt_dev *dev, struct dt_item *item,
 	item->vbusy = dev->vbusy;
 	item->state = DT_ITEM_DISPATCHED;
 	dev->nr_heavy += !item->light;
+	dev->estimates_ns += item->estimate_ns;
 	item->dispatch_ns = dev->clock_ns;
 	grp->stats.express += item->express;
 	grp->stats.dequeues += !grp->own->nr_queued;
@@ -627,6 +628,7 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item)
 				    used - item->estimate_ns : 0;
 	}
 	dev->nr_heavy -= !item->light;
+	dev->estimates_ns -= item->estimate_ns;
 	if (dev->engine != DT_ENGINE_GIVEN) {
 		grp->stats.time_ns[item->dir] += actual;
 		dev->charged_ns += actual;

@@ -419,7 +419,6 @@ fn a_writer_starves_a_reader_only_without_a_scheduler() {
 }
 
 #[test]
-#[ignore = "a flusher that waits for a tag ends anticipation for all, and writes queue in the disk"]
 fn a_reader_gets_its_half_beside_a_writer_with_all_defaults() {
     let took = reader_beside_writer(Controller::DISKTIME, None);
     assert!(took < 2.5 * ALONE, "{took}");

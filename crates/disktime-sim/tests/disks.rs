@@ -70,6 +70,167 @@ fn alike_processes_of_a_disk_without_a_write_cache_get_their_shares_of_its_time(
     }
 }
 
+/// What a completion says of a request's time is at its weakest where the disk takes 31 at a time,
+/// in whatever order, and they are not alike.
+#[test]
+fn unlike_processes_of_one_head_get_their_shares_of_its_time() {
+    use Mix::{Read, Write};
+    let want = [8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0];
+    let long_reads = |setup: &mut Setup| {
+        for proc in &mut setup.procs[..25] {
+            proc.sectors = 2048;
+        }
+    };
+    let near = |setup: &mut Setup| {
+        for proc in &mut setup.procs[..25] {
+            proc.to = 1 << 20;
+        }
+    };
+    let nothing = |_: &mut Setup| {};
+    type Change = fn(&mut Setup);
+    let cases: [(&str, [Mix; 3], Change); 4] = [
+        ("the first writes", [Write, Read, Read], nothing),
+        ("the last writes", [Read, Read, Write], nothing),
+        ("the first reads 1 MB", [Read; 3], long_reads),
+        ("the first reads in one place", [Read; 3], near),
+    ];
+    for (name, mixes, change) in cases {
+        let mut setup = uchida(Params::st3250620as(), mixes, 1);
+        change(&mut setup);
+        let (shares, ios) = run(setup);
+        println!("{name}: {shares:.3?}, {ios} I/Os");
+        for (got, want) in shares.iter().zip(want) {
+            assert!((got - want).abs() < 0.005, "{name}: {shares:?}");
+        }
+    }
+}
+
+/// A cache that is full completes a write when it has written another.
+#[test]
+fn shares_hold_behind_a_full_write_cache() {
+    let params = Params {
+        write_cache: 32,
+        high_water: 16,
+        ..Params::st3250620as()
+    };
+    let mixes = [Mix::Write, Mix::Read, Mix::Read];
+    let (shares, _) = run(uchida(params, mixes, 1));
+    for (got, want) in shares.iter().zip([8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0]) {
+        assert!((got - want).abs() < 0.02, "{shares:?}");
+    }
+}
+
+/// Mix, KiB and depth of what two groups of equal weight ask of a drive.
+type Load = (Mix, u32, u32);
+
+/// What each has done by what it does alone, and the latency of the first's I/Os.
+fn pair(params: ssd::Params, loads: [Load; 2], secs: u64) -> ([f64; 2], u64) {
+    let run = |silent: Option<usize>| {
+        let procs = loads.iter().zip(0..).map(|(&(mix, kib, depth), n)| Proc {
+            pattern: Pattern::Random,
+            mix,
+            sectors: kib * 2,
+            depth,
+            ..Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24)
+        });
+        let setup = Setup {
+            disk: Box::new(Ssd::new(params).unwrap()),
+            controller: Controller::DISKTIME,
+            nr_requests: Some(1024),
+            groups: vec![Group::default(); 2],
+            procs: procs.collect(),
+            dirty: Dirty::default(),
+            wake_ns: 5_000,
+            seed: 1,
+            checked: false,
+        };
+        let mut sim = Sim::new(setup, Silent).unwrap();
+        for proc in 0..2 {
+            if silent != Some(proc) {
+                sim.start(proc);
+            }
+        }
+        let ios = |sim: &Sim| [0, 1].map(|g| sim.tally(g).ios.iter().sum::<u64>());
+        // What requests cost, and how deep the drive is, takes a while to learn.
+        sim.run(3 * SEC).unwrap();
+        let before = ios(&sim);
+        sim.run((3 + secs) * SEC).unwrap();
+        let after = ios(&sim);
+        [0, 1].map(|g| after[g] - before[g])
+    };
+    let alone = [run(Some(1))[0], run(Some(0))[1]];
+    let both = run(None);
+    let progress = [0, 1].map(|g| both[g] as f64 / alone[g] as f64);
+    // A closed loop: so many at a time, so many a second.
+    (
+        progress,
+        secs * SEC * u64::from(loads[0].2) / both[0].max(1),
+    )
+}
+
+/// By overlap the first of these has 0.10 and the second 0.08 of what it does alone.
+#[test]
+fn unlike_groups_on_flash_keep_nearly_half_of_what_they_do_alone() {
+    let deep = |mix, kib| (mix, kib, 256);
+    for (params, loads) in [
+        (
+            ssd::Params::plain(),
+            [deep(Mix::Read, 4), deep(Mix::Read, 256)],
+        ),
+        (
+            ssd::Params::plain(),
+            [deep(Mix::Read, 4), deep(Mix::Write, 128)],
+        ),
+        (
+            ssd::Params::plain(),
+            [deep(Mix::Read, 128), deep(Mix::Write, 4)],
+        ),
+        (
+            ssd::Params::sata(),
+            [deep(Mix::Read, 4), deep(Mix::Read, 128)],
+        ),
+        (
+            ssd::Params::nvme(),
+            [deep(Mix::Read, 4), deep(Mix::Read, 128)],
+        ),
+    ] {
+        let (progress, _) = pair(params, loads, 2);
+        println!("{loads:?}: {progress:.3?}");
+        assert!(
+            progress.iter().all(|&p| p > 0.37),
+            "{loads:?}: {progress:?}"
+        );
+        assert!(
+            progress.iter().sum::<f64>() > 0.85,
+            "{loads:?}: {progress:?}"
+        );
+    }
+}
+
+/// In order of arrival the reader waits 5 and 7 ms.
+#[test]
+fn one_reader_beside_many_large_reads_is_served_as_if_nearly_alone() {
+    for params in [ssd::Params::nvme(), ssd::Params::sata()] {
+        let loads = [(Mix::Read, 4, 1), (Mix::Read, 128, 256)];
+        let (progress, latency) = pair(params, loads, 4);
+        println!("{progress:.3?} {latency} ns");
+        assert!(latency < 600_000, "{latency} ns");
+        assert!(progress[1] > 0.65, "{progress:?}");
+    }
+}
+
+/// Who has the drive to itself is not held back by what is there for two.
+#[test]
+fn depth_is_not_limited_for_alike_groups() {
+    for params in [ssd::Params::nvme(), ssd::Params::plain()] {
+        let (progress, _) = pair(params, [(Mix::Read, 4, 256); 2], 2);
+        assert!(
+            progress.iter().all(|p| (p - 0.5).abs() < 0.02),
+            "{progress:?}"
+        );
+    }
+}
+
 fn given() -> Controller {
     Controller::Disktime {
         slice: None,
