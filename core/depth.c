@@ -31,7 +31,8 @@
  *
  * Probe. Who has never been alone has never seen the least latency. So every
  * now and then, for a few requests of the light ones, the limit is 1. That
- * takes a thirtieth of the time at most.
+ * takes a thirtieth of the time at most, and less and less where it finds what
+ * was known.
  *
  * Nothing of this on devices with turns: there a group has the disk for itself
  * (select.c).
@@ -60,6 +61,7 @@
 #define PROBE_ITEMS		4
 #define PROBE_NS		(50 * DT_NSEC_PER_MSEC)
 #define PROBE_EVERY_NS		(100 * DT_NSEC_PER_MSEC)
+#define PROBE_SELDOM_NS		(10 * DT_NSEC_PER_SEC)
 #define PROBE_PART		30
 
 /*
@@ -90,6 +92,7 @@ void dt_depth_init(struct dt_dev *dev)
 {
 	dev->limit = dev->depth;
 	dev->light.probing = false;
+	dev->light.probe_every_ns = PROBE_EVERY_NS;
 	next_look(dev);
 }
 
@@ -154,6 +157,8 @@ static void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency,
 	u32 crowd = dev->crowd;
 
 	latency = dt_max(latency, 1);
+	if (quiet && 8 * latency < 7 * grp->lat_min_ns)
+		light->probe_every_ns = PROBE_EVERY_NS;
 	if (!grp->lat_min_ns || latency < grp->lat_min_ns)
 		grp->lat_min_ns = latency;
 	crowd -= crowd >> CROWD_SHIFT;
@@ -199,8 +204,11 @@ static void end_probe(struct dt_dev *dev)
 	u64 took = dev->clock_ns - light->probe_from_ns;
 
 	light->probing = false;
-	light->probe_next_ns = dev->clock_ns + PROBE_EVERY_NS +
+	light->probe_next_ns = dev->clock_ns + light->probe_every_ns +
 			       PROBE_PART * took;
+	/* The less there is to find, the less it is looked for. */
+	light->probe_every_ns = dt_min(2 * light->probe_every_ns,
+				       PROBE_SELDOM_NS);
 	dev->limit = light->limit;
 	next_look(dev);
 }
@@ -265,7 +273,7 @@ void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 			end_probe(dev);
 	} else if (dt_before(dev->clock_ns, light->until_ns)) {
 		return;
-	} else if (light->nr &&
+	} else if (light->nr && dev->crowded &&
 		   !dt_before(dev->clock_ns, light->probe_next_ns)) {
 		begin_probe(dev);
 	} else if (light->nr >= LOOK_ITEMS ||

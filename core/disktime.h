@@ -308,6 +308,7 @@ struct dt_light {
 	u64 probe_from_ns;
 	u64 quiet_ns;			/* the others' were done; 0: not yet */
 	u64 probe_next_ns;		/* not before this */
+	u64 probe_every_ns;		/* and so long apart */
 };
 
 struct dt_dev {

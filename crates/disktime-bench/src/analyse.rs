@@ -1,14 +1,24 @@
 //! Who had the disk, from a trace of requests alone.
 //!
-//! This program shares nothing with the scheduler but the definition of disk time: while N requests
-//! are in the device, each has a N-th of it. Whose request it is follows from where on the disk it
-//! lies, as every load has a region of its own.
+//! This program shares nothing with the scheduler but the definition of disk time: a disk with one
+//! head has spent the time between two ends on the request that ended last; elsewhere, while N
+//! requests are in the device, each has a N-th of it. Whose request it is follows from where on the
+//! disk it lies, as every load has a region of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use disktime_model::Region;
 
 use crate::trace::{Kind, Record};
+
+/// How busy time is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Each moment equally among the requests in the device.
+    Overlap,
+    /// The time since the end before, or since the device was idle, to the request that ends.
+    Gap,
+}
 
 /// What one region's requests had in the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -173,10 +183,16 @@ fn stays(records: &[Record], regions: &[Region]) -> (Vec<Stay>, u64, u64) {
 /// Divides the window `from_ns <= t < to_ns` of a trace, which is in the order of time, among
 /// regions.
 #[must_use]
-pub fn analyse(records: &[Record], regions: &[Region], from_ns: u64, to_ns: u64) -> Tally {
+pub fn analyse(
+    records: &[Record],
+    regions: &[Region],
+    from_ns: u64,
+    to_ns: u64,
+    rule: Rule,
+) -> Tally {
     let (stays, orphans, unfinished) = stays(records, regions);
     let mut parts = vec![Part::default(); regions.len() + 1];
-    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(stays.len() * 2);
+    let mut events: Vec<(u64, bool, usize, bool)> = Vec::with_capacity(stays.len() * 2);
     for stay in &stays {
         if stay.ended && (from_ns..to_ns).contains(&stay.to_ns) {
             parts[stay.owner].ios += 1;
@@ -184,8 +200,9 @@ pub fn analyse(records: &[Record], regions: &[Region], from_ns: u64, to_ns: u64)
         }
         let (from, to) = (stay.from_ns.max(from_ns), stay.to_ns.min(to_ns));
         if from < to {
-            events.push((from, true, stay.owner));
-            events.push((to, false, stay.owner));
+            let ends = stay.ended && stay.to_ns < to_ns;
+            events.push((from, true, stay.owner, false));
+            events.push((to, false, stay.owner, ends));
         }
     }
     // At one instant ends come before beginnings.
@@ -193,12 +210,23 @@ pub fn analyse(records: &[Record], regions: &[Region], from_ns: u64, to_ns: u64)
     let mut inside = vec![0_u64; parts.len()];
     let mut absent_since = vec![from_ns; parts.len()];
     let (mut all, mut busy_ns, mut most_inflight, mut before) = (0_u64, 0, 0, from_ns);
-    for (at, begins, owner) in events {
+    // Since when, by the gap, nobody has had the device's time.
+    let mut since = from_ns;
+    for (at, begins, owner, ends) in events {
+        if all == 0 {
+            since = at;
+        }
+        if ends && rule == Rule::Gap {
+            parts[owner].time_ns += (at - since) as f64;
+            since = at;
+        }
         if all > 0 && at > before {
             let passed = at - before;
             busy_ns += passed;
             for (part, &count) in parts.iter_mut().zip(&inside) {
-                part.time_ns += passed as f64 * count as f64 / all as f64;
+                if rule == Rule::Overlap {
+                    part.time_ns += passed as f64 * count as f64 / all as f64;
+                }
             }
         }
         before = at;
@@ -279,7 +307,7 @@ mod tests {
     fn overlapping_requests_divide_the_time() {
         // a: 0..30, b: 10..40, both alone for 10 and together for 20.
         let trace = [issue(0, 0), issue(10, 1000), done(30, 0), done(40, 1000)];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert_eq!(times(&tally), [20.0, 20.0]);
         assert_eq!((tally.busy_ns, tally.most_inflight), (40, 2));
         assert_eq!((tally.orphans, tally.unfinished), (0, 0));
@@ -298,7 +326,7 @@ mod tests {
             done(30, 8),
             done(60, 1000),
         ];
-        let tally = analyse(&trace, &[A, B], 0, 60);
+        let tally = analyse(&trace, &[A, B], 0, 60, Rule::Overlap);
         assert_eq!(times(&tally), [20.0, 40.0]);
         assert_eq!(tally.parts[1].ios, 0, "it ends where the window does");
     }
@@ -306,7 +334,7 @@ mod tests {
     #[test]
     fn idle_time_belongs_to_nobody() {
         let trace = [issue(10, 0), done(20, 0), issue(50, 1000), done(70, 1000)];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert_eq!(times(&tally), [10.0, 20.0]);
         assert_eq!(tally.busy_ns, 30);
     }
@@ -324,7 +352,7 @@ mod tests {
             done(90, 1000),
         ];
         let gaps = |from, to| {
-            let tally = analyse(&trace, &[A, B], from, to);
+            let tally = analyse(&trace, &[A, B], from, to, Rule::Overlap);
             tally
                 .parts
                 .iter()
@@ -334,14 +362,14 @@ mod tests {
         assert_eq!(gaps(0, 100), [30, 80]);
         assert_eq!(gaps(15, 86), [30, 65]);
         assert_eq!(gaps(52, 75), [5, 23]);
-        let beyond = analyse(&trace, &[A, region(9000)], 5, 75);
+        let beyond = analyse(&trace, &[A, region(9000)], 5, 75, Rule::Overlap);
         assert_eq!(beyond.parts[1].longest_gap_ns, 70);
     }
 
     #[test]
     fn one_ends_and_the_next_begins_at_the_same_instant() {
         let trace = [issue(0, 0), done(10, 0), issue(10, 1000), done(20, 1000)];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert_eq!(times(&tally), [10.0, 10.0]);
         assert_eq!((tally.busy_ns, tally.most_inflight), (20, 1));
     }
@@ -349,20 +377,20 @@ mod tests {
     #[test]
     fn the_window_cuts_requests() {
         let trace = [issue(0, 0), issue(10, 1000), done(30, 0), done(40, 1000)];
-        let tally = analyse(&trace, &[A, B], 20, 35);
+        let tally = analyse(&trace, &[A, B], 20, 35, Rule::Overlap);
         // Together for 10, then b alone for 5.
         assert_eq!(times(&tally), [5.0, 10.0]);
         assert_eq!(tally.busy_ns, 15);
         assert_eq!((tally.parts[0].ios, tally.parts[1].ios), (1, 0));
-        let nothing = analyse(&trace, &[A, B], 50, 60);
+        let nothing = analyse(&trace, &[A, B], 50, 60, Rule::Overlap);
         assert_eq!((nothing.busy_ns, times(&nothing)), (0, vec![0.0, 0.0]));
-        assert_eq!(analyse(&[], &[A, B], 0, 100).busy_ns, 0);
+        assert_eq!(analyse(&[], &[A, B], 0, 100, Rule::Overlap).busy_ns, 0);
     }
 
     #[test]
     fn an_end_without_beginning_counts_from_the_start_of_the_trace() {
         let trace = [issue(100, 0), done(120, 1000), done(140, 0)];
-        let tally = analyse(&trace, &[A, B], 100, 200);
+        let tally = analyse(&trace, &[A, B], 100, 200, Rule::Overlap);
         assert_eq!(times(&tally), [30.0, 10.0]);
         assert_eq!((tally.orphans, tally.unfinished), (1, 0));
     }
@@ -370,7 +398,7 @@ mod tests {
     #[test]
     fn a_beginning_without_end_counts_to_the_end_of_the_trace() {
         let trace = [issue(0, 0), issue(10, 1000), done(30, 1000)];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert_eq!(times(&tally), [20.0, 10.0]);
         assert_eq!((tally.orphans, tally.unfinished), (0, 1));
         assert_eq!(tally.parts[0].ios, 0);
@@ -384,7 +412,7 @@ mod tests {
             at(40, Kind::Complete, 0, 64),
             done(40, 1000),
         ];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert_eq!(times(&tally), [20.0, 20.0]);
         let part = tally.parts[0];
         assert_eq!((part.time_ns, part.ios, part.sectors), (20.0, 1, 64));
@@ -400,7 +428,7 @@ mod tests {
             at(30, Kind::Complete, 8, 8),
             at(40, Kind::Complete, 16, 8),
         ];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert_eq!(times(&tally), [30.0, 10.0]);
         assert_eq!(tally.parts[0].ios, 1);
         assert_eq!((tally.orphans, tally.unfinished), (0, 0));
@@ -409,7 +437,7 @@ mod tests {
     #[test]
     fn equal_requests_end_in_the_order_of_their_beginning() {
         let trace = [issue(0, 0), issue(5, 0), done(10, 0), done(15, 0)];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert_eq!(times(&tally), [15.0, 0.0]);
         assert_eq!(tally.parts[0].ios, 2);
         assert_eq!(tally.most_inflight, 2);
@@ -438,7 +466,7 @@ mod tests {
             issue(50, 0),
             done(60, 0),
         ];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert_eq!(
             (times(&tally)[0], tally.parts[0].ios, tally.busy_ns),
             (20.0, 1, 20)
@@ -463,7 +491,7 @@ mod tests {
             done(30, 0),
             done(30, 5000),
         ];
-        let tally = analyse(&trace, &[A, B], 0, 100);
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Overlap);
         assert!((tally.parts[0].time_ns - 10.0).abs() < 1e-9);
         assert!((tally.other.time_ns - 20.0).abs() < 1e-9);
         assert_eq!((tally.busy_ns, tally.other.ios), (30, 2));
@@ -494,7 +522,7 @@ mod tests {
         }
         trace.sort_by_key(|r| (r.at_ns, r.kind));
         for (from, to) in [(0, 200_000), (30_000, 60_000), (99_950, 100_010)] {
-            let tally = analyse(&trace, &[A, B], from, to);
+            let tally = analyse(&trace, &[A, B], from, to, Rule::Overlap);
             let sum: f64 = times(&tally).iter().sum::<f64>() + tally.other.time_ns;
             assert!(
                 (sum - tally.busy_ns as f64).abs() < 1e-3,
@@ -503,5 +531,27 @@ mod tests {
             );
             assert!(tally.busy_ns <= to - from);
         }
+    }
+
+    #[test]
+    fn gap_gives_the_time_between_two_ends_to_the_second() {
+        let trace = [
+            issue(10, 0),
+            issue(20, 1000),
+            // The first is served, 20 ns; then the second, 5.
+            done(30, 0),
+            done(35, 1000),
+            // Idle, and one more of the second's.
+            issue(50, 1008),
+            done(60, 1008),
+            // It does not end in the window.
+            issue(80, 8),
+        ];
+        let tally = analyse(&trace, &[A, B], 0, 100, Rule::Gap);
+        assert_eq!(times(&tally), vec![20.0, 15.0]);
+        assert_eq!(tally.busy_ns, 35);
+        // A window that begins while both are in the device.
+        let tally = analyse(&trace, &[A, B], 25, 100, Rule::Gap);
+        assert_eq!(times(&tally), vec![5.0, 15.0]);
     }
 }

@@ -58,22 +58,14 @@ fn lines(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 /// Scenario and variant of checks that do not hold yet. Whoever makes one hold takes it away here.
-const GAPS: [(&str, &str); 28] = [
-    // What the reader reads ahead is not waited for: the writer fills the disk in between.
-    ("v8-test3", "both"),
-    // Completions say nothing of what cached writes take.
+const GAPS: [(&str, &str); 22] = [
+    // A write that goes into a cache with room is paid for later, in another's time.
     ("write-cache", "rrw-32"),
-    ("write-cache", "rwr-32"),
-    ("write-cache", "wrr-32"),
-    ("write-cache", "rrw-on64k-32"),
     ("write-cache", "wrr-on64k-32"),
-    ("write-cache", "rrw-over-32"),
-    ("write-cache", "wrr-over-32"),
+    ("write-cache", "wrr-on4k-32"),
     ("write-cache", "rrw-128"),
     ("write-cache", "rwr-128"),
-    ("write-cache", "wrr-128"),
     ("write-cache", "rrw-on64k-128"),
-    ("write-cache", "rrw-on4k-128"),
     ("write-cache", "wrr-on64k-128"),
     ("write-cache", "wrr-on4k-128"),
     ("write-cache", "rrw-over-128"),
@@ -82,13 +74,15 @@ const GAPS: [(&str, &str); 28] = [
     ("write-cache", "rwr-1000"),
     ("write-cache", "wrr-1000"),
     ("write-cache", "rrw-on64k-1000"),
-    ("write-cache", "rrw-on4k-1000"),
     ("write-cache", "wrr-on64k-1000"),
     ("write-cache", "wrr-on4k-1000"),
     ("write-cache", "rrw-over-1000"),
     ("write-cache", "wrr-over-1000"),
-    // The writer, or the reader, has as much in the disk as it takes: whoever comes then waits for
-    // all of it, whatever it weighs, and a flush for all that is in the disk's cache.
+    // The volume has two limits, on requests and on bytes, and no cost of one request tells which.
+    ("network-volume", "large"),
+    // A commit waits for the other group's turn; on flash for what the disk has in its cache, and for
+    // what is there of the other group before the depth is found.
+    ("shared-fs-ext4", "writer"),
     ("shared-fs-ext4", "ssd-writer"),
     ("shared-fs-ext4", "ssd-reader"),
 ];

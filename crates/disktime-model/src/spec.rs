@@ -191,6 +191,15 @@ impl Spec {
         })
     }
 
+    /// Whether it says that moving from one place to another costs a seek.
+    pub fn rotational(&self) -> bool {
+        match self.model {
+            Model::Servers { rotational, .. } => rotational,
+            Model::Wd2500js | Model::St3250620as => true,
+            _ => false,
+        }
+    }
+
     /// Requests a second that it can do, where that is the same for all requests.
     pub fn capacity(&self) -> Option<f64> {
         match self.model {

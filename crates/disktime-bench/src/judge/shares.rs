@@ -598,6 +598,7 @@ mod tests {
             dir: None,
             host_idle: &BTreeMap::new(),
             latencies: Some(&left.latencies),
+            transactions: None,
             seed: 1,
         };
         let in_order = results::collect(&plan, &[], &left.events, &evidence)[0].ios_per_s;

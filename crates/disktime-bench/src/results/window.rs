@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use disktime_model::Region;
 
-use crate::analyse::{Tally, analyse};
+use crate::analyse::{Rule, Tally, analyse};
 use crate::plan::{Job, Run, Snapshot};
 use crate::scenario::{On, entitled};
 use crate::trace;
@@ -123,8 +123,12 @@ impl Window<'_> {
         let own = run.controller.is_disktime();
 
         let regions: Vec<Region> = run.jobs.iter().map(Job::region).collect();
+        let rule = match run.disk.rotational() {
+            true => Rule::Gap,
+            false => Rule::Overlap,
+        };
         let tally: Option<Tally> =
-            records.map(|r| analyse(r, &regions, self.begin.mono_ns, self.end.mono_ns));
+            records.map(|r| analyse(r, &regions, self.begin.mono_ns, self.end.mono_ns, rule));
         let of_group = |tally: &Tally, group: usize| {
             let jobs = run
                 .jobs
@@ -228,7 +232,7 @@ impl Window<'_> {
             .collect();
 
         let trace = records.zip(tally.as_ref()).map(|(records, tally)| {
-            let whole = analyse(records, &regions, 0, u64::MAX);
+            let whole = analyse(records, &regions, 0, u64::MAX, rule);
             let charged = |g: &String| counter(&heard.last, g, "time_usec") * 1000;
             TraceFacts {
                 lost: heard.lost,
