@@ -3,6 +3,7 @@
  * The whole state as text, for debugfs and for a failed test: one line for the
  * device, one a group, one a queue. Numbers are in the units of their names.
  */
+#include "cost.h"
 #include "entity.h"
 #include "select.h"
 
@@ -83,6 +84,24 @@ static void dump_dev(const struct dt_dev *dev, struct text *text)
 	put_num(text, " fault=", dev->fault);
 }
 
+/* What requests are held to cost, in ns before the scale, and how deep it is. */
+static void dump_costs(const struct dt_dev *dev, struct text *text)
+{
+	const struct dt_fit *fit = &dev->fit;
+
+	put_num(text, "costs limit=", dev->limit);
+	put_num(text, " heavy=", dev->nr_heavy);
+	put_num(text, " crowded=", dev->crowded);
+	put_num(text, " windows=", fit->windows);
+	put_num(text, " used_percent=", ((u64)fit->used * 100) >> 16);
+	put_num(text, " read_ns=", fit->base[DT_READ] >> DT_COST_SHIFT);
+	put_num(text, " read_sector_ns=", fit->sector[DT_READ] >> DT_COST_SHIFT);
+	put_num(text, " write_ns=", fit->base[DT_WRITE] >> DT_COST_SHIFT);
+	put_num(text, " write_sector_ns=",
+		fit->sector[DT_WRITE] >> DT_COST_SHIFT);
+	put_num(text, " scale_percent=", ((u64)fit->scale * 100) >> 16);
+}
+
 static void dump_counts(const struct dt_dev *dev, struct text *text)
 {
 	const struct dt_counts *counts = &dev->counts;
@@ -106,6 +125,9 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 	u64 number = 0;
 
 	dump_dev(dev, &text);
+	line(arg, text.buf);
+	text.len = 0;
+	dump_costs(dev, &text);
 	line(arg, text.buf);
 	text.len = 0;
 	dump_counts(dev, &text);

@@ -5,10 +5,10 @@
  * every group, for tools on machines with thousands) and "counters".
  *
  *	file		unit	default			meaning
- *	slice_usec	us	0: 80 ms rotational,	disk time of a turn; 0 is
+ *	slice_usec	us	0: 160 ms rotational,	disk time of a turn; 0 is
  *				no turns otherwise	automatic
  *	idle_usec	us	8000 rotational, 2000	longest anticipation; 0 never
- *	depth		1	0: the device's, 128	requests in flight; 0 is
+ *	depth		1	0: the device's, 256	requests in flight; 0 is
  *				at most			automatic
  *	order		-	cfq rotational, fifo	among a group's own requests;
  *				otherwise		fifo merges at the back only
