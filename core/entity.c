@@ -43,8 +43,9 @@
 #include "select.h"
 
 /*
- * The credit of a sleeper, as disk time. Two turns of a rotating disk, and
- * enough on any device for the difference that a burst of completions makes.
+ * The credit of a sleeper, as disk time: a turn where there are turns, as who
+ * was not waited for long enough has lost one; elsewhere this, enough for the
+ * difference that a burst of completions makes.
  */
 #define CREDIT_NS		(20 * DT_NSEC_PER_MSEC)
 
@@ -422,8 +423,8 @@ void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 	if (ahead >= -(s64)((CREDIT_NS << DT_VSHIFT) / DT_WEIGHT_MAX) &&
 	    ahead <= (s64)((DT_LEAD_MAX_NS << DT_VSHIFT) / DT_WEIGHT_MAX))
 		return;
-	credit = dt_max(CREDIT_NS, dev->tun.slice_ns);
-	/* What is in the device shows that it wants its share. */
+	credit = dt_max(CREDIT_NS, dev->slice_ns);
+	/* All of its requests are in the device: it has not slept. */
 	if (ent->nr_inflight)
 		credit = dt_max(credit, 4 * dev->slice_ns);
 	low = v - dt_virtual(credit, ent->weight);

@@ -373,7 +373,7 @@ impl Model {
     fn place(&mut self, e: usize) {
         let ent = &self.ents[e];
         let v = self.ents[ent.parent.unwrap()].vtime[ent.class];
-        let mut credit = CREDIT.max(self.tun.slice.0);
+        let mut credit = CREDIT.max(self.slice());
         if ent.inflight > 0 {
             credit = credit.max(4 * self.slice());
         }
