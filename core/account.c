@@ -126,7 +126,8 @@ void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue, enum dt_dir dir,
 {
 	/* A mean of 0 would say that nothing is known. */
 	actual_ns = dt_max(actual_ns, 1);
-	learn_mean(&queue->cost_ns[dir], actual_ns);
+	if (!dt_by_cost(dev))
+		learn_mean(&queue->cost_ns[dir], actual_ns);
 	learn_mean(&dev->cost_ns[dir], actual_ns);
 }
 
@@ -134,6 +135,8 @@ void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns)
 {
 	if (dev->engine != DT_ENGINE_GIVEN)
 		dt_learn_cost(dev, item->queue, item->dir, actual_ns);
+	if (!dev->slice_ns)
+		return;
 	if (item->follows)
 		learn_mean(&item->queue->follow_ns, actual_ns);
 	learn_mean(&dev->service_ns,

@@ -132,8 +132,6 @@ bool dt_lets_through(struct dt_dev *dev)
 	struct dt_level *level;
 	struct dt_spot *spot;
 
-	if (dev->nr_inflight >= dev->depth_hw)
-		return false;
 	if (!dt_list_empty(&dev->express))
 		return true;
 	for (;;) {
@@ -257,6 +255,10 @@ void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 	quiet = light->probing && light->quiet_ns &&
 		!dt_before(item->dispatch_ns, light->quiet_ns);
 	watch(dev, grp, latency, quiet);
+	/* Mostly nobody asks for little, and all are let through. */
+	if (likely(!item->light && !light->nr && !light->probing &&
+		   dev->limit == dev->depth))
+		return;
 	if (item->light && (quiet || !light->probing)) {
 		cost = dt_cost(&dev->fit, item->dir, item->sectors);
 		alone = grp->lat_min_ns + grp->own->nr_inflight * cost;

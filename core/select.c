@@ -46,6 +46,8 @@
 #define SEEK_NS			(4 * DT_NSEC_PER_MSEC)
 /* Further from its last item than this, a process does not read on. */
 #define SEEKY_SECTORS		8192
+/* What it costs to read on is forgotten after so many requests, and tried anew. */
+#define FOLLOW_FORGET		1024
 /* 512 bytes pass no disk's head more slowly: 32 MB/s. */
 #define SECTOR_SLOW_NS		(16 * DT_NSEC_PER_USEC)
 /* Below this many samples a process is given the benefit of the doubt. */
@@ -459,11 +461,15 @@ static inline void note_sent(struct dt_dev *dev, struct dt_item *item,
 	dev->class_dispatch_ns[class] = dev->clock_ns;
 	grp->last_dispatch_ns = dev->clock_ns;
 	queue->next_sector = item->node.key + item->sectors;
-	queue->last_sectors = item->sectors;
-	item->follows = dev->last_queue == queue && dev->nr_inflight == 1;
-	if (!item->follows && queue->follow_ns)
-		queue->follow_ns -= queue->follow_ns / 1024;
-	dev->last_queue = queue;
+	item->follows = false;
+	if (dev->slice_ns) {
+		queue->last_sectors = item->sectors;
+		item->follows = dev->last_queue == queue &&
+				dev->nr_inflight == 1;
+		if (!item->follows && queue->follow_ns)
+			queue->follow_ns -= queue->follow_ns / FOLLOW_FORGET;
+		dev->last_queue = queue;
+	}
 	item->vbusy = dev->vbusy;
 	item->state = DT_ITEM_DISPATCHED;
 	dev->nr_heavy += !item->light;

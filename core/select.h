@@ -18,7 +18,8 @@ static inline void dt_dev_update(struct dt_dev *dev)
 		return;
 	}
 	work = dev->nr_queued &&
-	       (dt_room_for(dev, false) || dt_lets_through(dev));
+	       (dt_room_for(dev, false) ||
+		(dev->nr_inflight < dev->depth_hw && dt_lets_through(dev)));
 	if (dev->work != work)
 		WRITE_ONCE(dev->work, work);
 }
