@@ -175,9 +175,10 @@ static bool better_class_waits(const struct dt_entity *ent)
 }
 
 /*
- * Whether the lines would pick the entity, were it queued: a process that waits
- * for each of its requests never is when its turn ends, and would otherwise
- * have every second turn whatever its weight.
+ * Whether the lines would pick the entity, were it queued and charged @more_ns
+ * beforehand: a process that waits for each of its requests never is queued
+ * when its turn ends, and would otherwise have every second turn whatever its
+ * weight.
  */
 static bool comes_first(const struct dt_dev *dev, const struct dt_entity *ent,
 			u64 more_ns)
@@ -257,6 +258,7 @@ static void review_turn(struct dt_dev *dev)
 {
 	struct dt_group *grp = dev->turn_grp;
 	struct dt_queue *queue = dev->turn_queue;
+	u64 more = 0;
 
 	stop_holding(dev);
 	if (!grp)
@@ -285,9 +287,10 @@ static void review_turn(struct dt_dev *dev)
 	}
 	if (grp->own->nr_queued)
 		return;
-	if ((dev->tun.strict ||
-	     stands_first(dev, grp->own, grp->own->nr_inflight ?
-			  dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]) : 0)) &&
+	/* While it is served, only if it is behind by a request at least. */
+	if (grp->own->nr_inflight)
+		more = dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]);
+	if ((dev->tun.strict || stands_first(dev, grp->own, more)) &&
 	    hold(dev, &grp->think, grp->own))
 		return;
 	end_turn(dev);
@@ -620,7 +623,8 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item)
 {
 	struct dt_queue *queue = item->queue;
 	struct dt_group *grp = queue->grp;
-	u64 actual = dev->engine == DT_ENGINE_GIVEN ? item->estimate_ns : dt_actual(dev, item);
+	u64 actual = dev->engine == DT_ENGINE_GIVEN ? item->estimate_ns :
+						      dt_actual(dev, item);
 
 	if (unlikely(!queue->ent.nr_inflight)) {
 		dt_fail(dev, DT_FAULT_COUNT, dev->clock_ns);
