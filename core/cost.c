@@ -59,6 +59,8 @@
 #define ONE			(1 << 16)
 /* A direction in which costs lie closer than this to 0 is not moved along. */
 #define SQUARE_MIN		(ONE / 64)
+/* 67 ms: no product with what a window holds, or with a scale, is near 2^63. */
+#define COST_MAX		(1ll << 34)
 /* No cost changes by more than this in one window. */
 #define STEP_MAX		(ONE / 4)
 
@@ -145,7 +147,7 @@ static void move_costs(struct dt_fit *fit, s64 way[DT_NR_DIRS][DT_NR_COSTS],
 			cost = cost_at(fit, dir, i);
 			step = (s64)(*cost >> 16) * step +
 			       (((s64)(*cost & 0xffff) * step) >> 16);
-			*cost = clamp((s64)*cost + step, 1, 1ll << 46);
+			*cost = clamp((s64)*cost + step, 1, COST_MAX);
 		}
 	}
 }
@@ -255,6 +257,7 @@ void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_fit *fit = &dev->fit;
 	u64 busy_ns = dev->busy_ns - fit->busy_from_ns, items;
+	u32 sectors = dt_min(item->sectors, DT_COST_SECTORS);
 
 	/* While hardly anything is let through there is nothing to learn. */
 	if (dev->light.probing)
@@ -265,9 +268,9 @@ void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 		return;
 	}
 	fit->nr[item->dir]++;
-	fit->sectors[item->dir] += item->sectors;
-	fit->least = dt_min(fit->least, item->sectors);
-	fit->most = dt_max(fit->most, item->sectors);
+	fit->sectors[item->dir] += sectors;
+	fit->least = dt_min(fit->least, sectors);
+	fit->most = dt_max(fit->most, sectors);
 	/* It was full until now, or somebody waits. */
 	fit->starved |= !dev->nr_queued && dev->nr_inflight + 1 < dev->depth;
 	fit->limited |= dev->limit < dev->depth;

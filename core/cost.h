@@ -7,6 +7,8 @@
 
 #define DT_COST_SHIFT		8
 #define DT_SCALE_SHIFT		16
+/* Longer ones, which are discards, count as this: 4 MB. */
+#define DT_COST_SECTORS		8192
 
 /* Whether requests are charged what cost.c has learned of them. */
 static inline bool dt_by_cost(const struct dt_dev *dev)
@@ -18,7 +20,8 @@ static inline bool dt_by_cost(const struct dt_dev *dev)
 static inline u64 dt_cost(const struct dt_fit *fit, enum dt_dir dir,
 			  u32 sectors)
 {
-	u64 raw = (fit->base[dir] + fit->sector[dir] * sectors) >>
+	u64 raw = (fit->base[dir] +
+		   fit->sector[dir] * dt_min(sectors, DT_COST_SECTORS)) >>
 		  DT_COST_SHIFT;
 
 	return (raw * fit->scale) >> DT_SCALE_SHIFT;

@@ -93,6 +93,9 @@ void dt_depth_init(struct dt_dev *dev)
 	dev->limit = dev->depth;
 	dev->light.probing = false;
 	dev->light.probe_every_ns = PROBE_EVERY_NS;
+	/* With turns nobody looks; overlap then. */
+	dev->crowd = 0;
+	dev->crowded = false;
 	next_look(dev);
 }
 

@@ -329,7 +329,7 @@ struct dt_dev {
 	u64 excess_ns;			/* cut off charges that were too long */
 	u64 estimates_ns;		/* of all that is in flight */
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item */
-	u64 service_ns;			/* mean dispatch to completion */
+	u64 service_ns;			/* mean to completion, with turns */
 	u8 engine;			/* enum dt_engine */
 
 	/* what requests take, learned: cost.c */

@@ -22,6 +22,10 @@
  * very long think time, so that a process which has stopped is soon no longer
  * waited for. Idle time is charged to who was waited for.
  *
+ * A process is waited for where reading on has been cheap, a group where it is
+ * behind; also while its requests are in the device and nothing of it is queued,
+ * as whatever filled the free slots would be served before it.
+ *
  * dev->work says whether a dispatch would return an item. It is derived anew
  * after every event, under the lock, from the same state that the dispatch
  * will see: while the device is held it is false, and stays false until the
