@@ -424,9 +424,12 @@ void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 	    ahead <= (s64)((DT_LEAD_MAX_NS << DT_VSHIFT) / DT_WEIGHT_MAX))
 		return;
 	credit = dt_max(CREDIT_NS, dev->slice_ns);
-	/* All of its requests are in the device: it has not slept. */
+	/*
+	 * All of its requests are in the device, which may be busy with what
+	 * others have left there: it has not slept.
+	 */
 	if (ent->nr_inflight)
-		credit = dt_max(credit, 4 * dev->slice_ns);
+		credit = dt_max(credit, 12 * dev->slice_ns);
 	low = v - dt_virtual(credit, ent->weight);
 	high = v + dt_virtual(DT_LEAD_MAX_NS, ent->weight);
 	if (dt_before(ent->vdisktime, low))

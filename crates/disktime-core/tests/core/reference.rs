@@ -375,7 +375,7 @@ impl Model {
         let v = self.ents[ent.parent.unwrap()].vtime[ent.class];
         let mut credit = CREDIT.max(self.slice());
         if ent.inflight > 0 {
-            credit = credit.max(4 * self.slice());
+            credit = credit.max(12 * self.slice());
         }
         let low = v.wrapping_sub(virt(credit, ent.weight));
         let high = v.wrapping_add(virt(LEAD_MAX, ent.weight));
