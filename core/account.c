@@ -15,7 +15,7 @@
  *
  * That is exact for one head, whatever the requests are and however many wait
  * inside. It is as exact behind a write cache that is full, where a write
- * completes when another has been written; behind one that has room it is not.
+ * completes when another has been written; for one that has room see cache.c.
  *
  * Overlap, while no request waits inside the device. Each moment is divided
  * equally among those in flight:
@@ -43,6 +43,7 @@
  * of it before its first charge arrives.
  */
 #include "account.h"
+#include "cache.h"
 #include "cost.h"
 #include "line.h"
 
@@ -86,13 +87,19 @@ u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
 	return dt_max(dev->cost_ns[!dir], COST_UNKNOWN_NS);
 }
 
-u64 dt_actual(struct dt_dev *dev, const struct dt_item *item)
+u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done)
 {
 	/* Busy time that nobody has been charged. */
-	u64 left = dev->busy_ns - dev->charged_ns - dev->excess_ns;
+	u64 left = dev->busy_ns + dev->cache.ahead_ns - dev->charged_ns -
+		   dev->excess_ns;
 	u64 time = left;
 
-	if (dev->nr_inflight > 1) {
+	if (dt_by_gap(dev)) {
+		if (done)
+			time = dt_cache_done(dev, item, left);
+		else
+			dt_cache_back(dev, item);
+	} else if (dev->nr_inflight > 1) {
 		if (dt_by_cost(dev)) {
 			time = dt_cost(&dev->fit, item->dir, item->sectors);
 			/* More than all that is in flight is worth: costs are low. */
@@ -100,7 +107,7 @@ u64 dt_actual(struct dt_dev *dev, const struct dt_item *item)
 				time += dt_div((left - dev->estimates_ns) / 4 *
 					       item->estimate_ns,
 					       dev->estimates_ns);
-		} else if (!dev->rotational || dev->engine != DT_ENGINE_AUTO) {
+		} else {
 			time = (dev->vbusy - item->vbusy) >> VBUSY_SHIFT;
 		}
 		time = dt_min(time, left);

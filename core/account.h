@@ -11,7 +11,7 @@ dt_internal void dt_clock(struct dt_dev *dev, u64 now);
 dt_internal u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
 		enum dt_dir dir, u32 sectors);
 /* What a dispatched item did cost up to now; learned for the next estimate. */
-dt_internal u64 dt_actual(struct dt_dev *dev, const struct dt_item *item);
+dt_internal u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done);
 dt_internal void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue,
 		enum dt_dir dir, u64 actual_ns);
 dt_internal void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns);

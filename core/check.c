@@ -45,7 +45,7 @@ const char *dt_invariant(int number)
 		[INV_TREE] = "trees are ordered, heaped, counted, and know their first node",
 		[INV_WORK] = "there is work exactly if something is queued, fits, and the device is not held",
 		[INV_HOLD] = "the device is held only for somebody who has nothing queued, while others have",
-		[INV_CHARGED] = "an idle device has charged all its busy time, and no more",
+		[INV_CHARGED] = "an idle device has charged all its busy time, what lies in its cache beforehand, and no more",
 		[INV_ACTIVE] = "a level's active weight and count are those of its busy children",
 		[INV_LONE] = "beside a level's lone entity nobody is busy",
 		[INV_FOLD] = "a group has its own queues below its leaf exactly while it has children",
@@ -317,7 +317,7 @@ int dt_check(struct dt_dev *dev)
 	 * and as much for every 65536 events it spanned.
 	 */
 	slack = 2 * counts->dispatched + 1;
-	charged = dev->charged_ns + dev->excess_ns;
+	charged = dev->charged_ns + dev->excess_ns - dev->cache.ahead_ns;
 	if (dev->engine != DT_ENGINE_GIVEN &&
 	    (charged > dev->busy_ns ||
 	     (!dev->nr_inflight && !counts->clamped &&

@@ -165,6 +165,15 @@ struct dt_stats {
 	u64 idle_ns;		/* anticipation on this group's account */
 };
 
+/* What its requests take of a disk's head, where it is known; see cache.c. */
+struct dt_head {
+	u64 write_ns;			/* mean of a write; 0: unknown */
+	u64 took_ns;			/* of these, lately */
+	u64 nr;				/* and so many were they */
+	u64 read_ns;			/* mean of a read */
+	u32 nr_reads;			/* over so many */
+};
+
 /* What every request of its own touches comes first here, and in a queue. */
 struct dt_group {
 	struct dt_entity ent;
@@ -178,6 +187,7 @@ struct dt_group {
 	u32 dither_window;		/* the window that the next is of */
 	bool dithered_up;
 	bool odd;			/* begins the other way */
+	struct dt_head head;
 	struct dt_think think;
 	struct dt_stats stats;
 	struct dt_level queues;		/* below own */
@@ -295,6 +305,23 @@ struct dt_fit {
 	u64 cost_then[DT_NR_DIRS][DT_NR_COSTS];
 };
 
+/* Writes that the disk has taken and not yet written; see cache.c. */
+struct dt_cache {
+	struct dt_list writes;		/* in flight, by dispatch */
+	u64 done_ns;			/* when the head was done last */
+	s64 ahead_ns;			/* charged before the head has moved */
+	u32 absorbed;			/* part that did not wait, 2^-16 */
+
+	/* The span since a write has waited. */
+	bool open;
+	bool unsure;			/* with reads of which nothing is known */
+	u32 nr;				/* writes */
+	u64 from_busy_ns;		/* dev->busy_ns at its beginning */
+	u64 known_ns;			/* reads, as they took */
+	u64 guessed_ns;			/* others, by the mean */
+	u64 charged_ns;			/* for the writes */
+};
+
 /* Who asks for little, and how long the device makes them wait; see depth.c. */
 struct dt_light {
 	u32 nr;				/* requests of theirs in this look */
@@ -331,6 +358,9 @@ struct dt_dev {
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item */
 	u64 service_ns;			/* mean to completion, with turns */
 	u8 engine;			/* enum dt_engine */
+
+	/* what lies in the disk's cache: cache.c */
+	struct dt_cache cache;
 
 	/* what requests take, learned: cost.c */
 	struct dt_fit fit;

@@ -73,6 +73,7 @@ static void dump_dev(const struct dt_dev *dev, struct text *text)
 	put_num(text, "device clock_ns=", dev->clock_ns);
 	put_num(text, " busy_ns=", dev->busy_ns);
 	put_num(text, " charged_ns=", dev->charged_ns);
+	put_signed(text, " ahead_ns=", dev->cache.ahead_ns);
 	put_num(text, " idle_ns=", dev->idle_clock_ns);
 	put_num(text, " queued=", dev->nr_queued);
 	put_num(text, " inflight=", dev->nr_inflight);

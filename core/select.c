@@ -32,6 +32,7 @@
  * timer has ended the hold.
  */
 #include "account.h"
+#include "cache.h"
 #include "cost.h"
 #include "entity.h"
 #include "queue.h"
@@ -482,6 +483,8 @@ static inline void note_sent(struct dt_dev *dev, struct dt_item *item,
 	dev->nr_heavy += !item->light;
 	dev->estimates_ns += item->estimate_ns;
 	item->dispatch_ns = dev->clock_ns;
+	if (dt_by_gap(dev))
+		dt_cache_sent(dev, item);
 	grp->stats.express += item->express;
 	grp->stats.dequeues += !grp->own->nr_queued;
 	dev->counts.dispatched++;
@@ -623,12 +626,13 @@ struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now)
 }
 
 /* The device is done with an item, for good or for now. */
-static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item)
+static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item,
+				bool done)
 {
 	struct dt_queue *queue = item->queue;
 	struct dt_group *grp = queue->grp;
 	u64 actual = dev->engine == DT_ENGINE_GIVEN ? item->estimate_ns :
-						      dt_actual(dev, item);
+						      dt_actual(dev, item, done);
 
 	if (unlikely(!queue->ent.nr_inflight)) {
 		dt_fail(dev, DT_FAULT_COUNT, dev->clock_ns);
@@ -660,7 +664,7 @@ u64 dt_complete(struct dt_dev *dev, struct dt_item *item, u64 now)
 	if (item->state != DT_ITEM_DISPATCHED)
 		return 0;
 	dt_clock(dev, now);
-	actual = back(dev, item);
+	actual = back(dev, item, true);
 	item->state = DT_ITEM_DONE;
 	stats = &item->queue->grp->stats;
 	stats->ios[item->dir]++;
@@ -697,7 +701,7 @@ void dt_requeue(struct dt_dev *dev, struct dt_item *item, u64 now)
 	if (item->state != DT_ITEM_DISPATCHED)
 		return;
 	dt_clock(dev, now);
-	back(dev, item);
+	back(dev, item, false);
 	item->state = DT_ITEM_FREE;
 	dev->counts.requeued++;
 	dt_dev_update(dev);
@@ -722,6 +726,7 @@ void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
 	dt_list_init(&dev->active);
 	dt_list_init(&dev->all);
 	dt_list_init(&dev->express);
+	dt_cache_init(&dev->cache);
 	dt_fit_init(&dev->fit);
 	derive_limits(dev);
 }

@@ -120,6 +120,48 @@ fn shares_hold_behind_a_full_write_cache() {
     }
 }
 
+/// One that has room takes it at once, and writes it in somebody else's time.
+#[test]
+fn who_writes_into_a_cache_with_room_pays_for_it() {
+    use Mix::{Read, Write};
+    let nothing = |_: &mut Setup| {};
+    // Large ones, in a row: each takes a third of what a read does.
+    let on = |setup: &mut Setup| {
+        for (proc, from) in setup.procs[50..].iter_mut().zip((0..).step_by(1 << 22)) {
+            proc.pattern = Pattern::Sequential;
+            proc.sectors = 128;
+            (proc.from, proc.to) = (from, from + (1 << 20));
+        }
+    };
+    type Change = fn(&mut Setup);
+    let last = [Read, Read, Write];
+    let cases: [(u32, [Mix; 3], Change, f64); 6] = [
+        (32, last, nothing, 0.02),
+        (128, last, nothing, 0.02),
+        (1000, last, nothing, 0.04),
+        (128, [Read, Write, Read], nothing, 0.03),
+        (32, last, on, 0.02),
+        (128, last, on, 0.02),
+    ];
+    for (write_cache, mixes, change, most) in cases {
+        let params = Params {
+            write_cache,
+            high_water: write_cache / 2,
+            ..Params::st3250620as()
+        };
+        let mut setup = uchida(params, mixes, 1);
+        change(&mut setup);
+        let (shares, ios) = run(setup);
+        println!("{write_cache}, {mixes:?}: {shares:.3?}, {ios} I/Os");
+        for (got, want) in shares.iter().zip([8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0]) {
+            assert!(
+                (got - want).abs() < most,
+                "{write_cache}, {mixes:?}: {shares:?}"
+            );
+        }
+    }
+}
+
 /// Mix, KiB and depth of what two groups of equal weight ask of a drive.
 type Load = (Mix, u32, u32);
 

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Write caches: who pays for writes that were complete before they were begun?
+ *
+ * A disk with a volatile cache says that a write is done when it lies there.
+ * The head moves for it later, in the time of whoever waits for the head then.
+ * Charged by the gap (account.c) a writer has its writes for almost nothing,
+ * and others pay: of three groups at 8:4:1, of which the last one writes, that
+ * one had 52 % of the disk behind a cache of 1000 writes, where 8 are due.
+ *
+ * How large the cache is, and when it writes what, nobody says. But there are
+ * moments at which it is known to be full: when a write is done that has had to
+ * wait. Between two of these as many writes have left the cache as have entered
+ * it, so that the time between them is what these writes took of the head, and
+ * the reads that were done meanwhile:
+ *
+ *	T = W + R
+ *
+ * What the reads took is known where a write was waiting all the while, as then
+ * nothing was written in between: the gap is theirs alone. Other reads are put
+ * down at the mean of their group's known ones; spans that are mostly made of
+ * those are not learned from. So W, and the number of writes, give what a write
+ * of the group takes. That is right for writes anywhere, in a row, and over and
+ * over to the same place, which take almost nothing, as the disk does it.
+ *
+ * - A write that did not wait is charged this mean, and no time of its own: the
+ *   head was busy with something else. It is in advance (cache.ahead_ns).
+ * - A write that waited closes a span: it is charged what the writes of the span
+ *   took and were not charged yet. A span that says nothing: the mean.
+ * - Reads whose gap may hold somebody else's writing are charged less than it,
+ *   by a part that grows with what is charged in advance, a second of it being
+ *   all. A gap of more than twice the known mean is cut off there beforehand.
+ *
+ * Thus all charges add up to the busy time and what is charged in advance, which
+ * is at most a few seconds, and of a steady load always the same.
+ *
+ * Nobody can leave more in the cache than its share, for long: what it has put
+ * there it has been charged, and it stands as far back. A group whose writes
+ * never wait (it writes little, or the cache is that of an array) is charged its
+ * gaps: nothing is known of its writes, and it does not fill the cache.
+ *
+ * On a disk without a cache, or behind one that is always full, writes wait for
+ * the head; while hardly any do not, none of this is done and gaps are exact.
+ *
+ * Rejected: to learn what a read takes while nobody writes, and to charge the
+ * rest to who wrote (the error of the one, 3 %, is a half of a light writer's
+ * share, and with few writes in the cache the disk serves reads at another
+ * cost); least squares over spans for both (a write's cost changes with what it
+ * stands among, and that goes with the number of reads); to guess when the
+ * cache has been emptied (a guess too early makes reads look dearer, writes
+ * cheaper, and the next guess earlier still).
+ */
+#include "cache.h"
+#include "line.h"
+
+/* Who is done sooner has not waited: the head hardly reaches anything so soon. */
+#define ABSORBED_NS		DT_NSEC_PER_MSEC
+
+/* Part of writes that did not wait, 2^-16: more than this tells of a cache. */
+#define ABSORBING		4096
+#define ABSORBED_SHIFT		6
+
+/* Means go over so much time, or so many reads. */
+#define WRITES_NS		DT_NSEC_PER_SEC
+#define READS			64
+/* Nothing is known before so much was seen. */
+#define WRITES_MIN_NS		(WRITES_NS / 16)
+#define WRITES_MIN		8
+#define READS_MIN		8
+
+/* In a span, reads at their mean are at most so many times its writes. */
+#define GUESSED			6
+
+/* With so much charged in advance a read is charged next to nothing. */
+#define AHEAD_NS		((s64)DT_NSEC_PER_SEC)
+/* With more, nothing else is charged in advance. */
+#define AHEAD_MAX_NS		(4 * AHEAD_NS)
+
+void dt_cache_init(struct dt_cache *cache)
+{
+	*cache = (struct dt_cache) { 0 };
+	dt_list_init(&cache->writes);
+}
+
+static void begin_span(struct dt_dev *dev)
+{
+	struct dt_cache *cache = &dev->cache;
+
+	cache->from_busy_ns = dev->busy_ns;
+	cache->nr = 0;
+	cache->known_ns = 0;
+	cache->guessed_ns = 0;
+	cache->unsure = false;
+	cache->open = true;
+}
+
+/* Whether a write has been waiting ever since the head was done last. */
+static bool always_full(const struct dt_cache *cache)
+{
+	const struct dt_item *oldest;
+
+	if (dt_list_empty(&cache->writes))
+		return false;
+	oldest = DT_CONTAINER(cache->writes.next, struct dt_item, fifo);
+	return dt_before(oldest->dispatch_ns + ABSORBED_NS, cache->done_ns);
+}
+
+static void learn_writes(struct dt_group *grp, u64 took_ns, u32 nr)
+{
+	struct dt_head *head = &grp->head;
+
+	head->took_ns += took_ns;
+	head->nr += nr;
+	if (head->write_ns ||
+	    (head->nr >= WRITES_MIN && head->took_ns >= WRITES_MIN_NS))
+		head->write_ns = dt_max(dt_div(head->took_ns, head->nr), 1);
+	while (head->took_ns > WRITES_NS && head->nr > 1) {
+		head->took_ns /= 2;
+		head->nr /= 2;
+	}
+}
+
+/* It was done in @gap_ns, and nothing else was. */
+static void learn_read(struct dt_group *grp, u64 gap_ns)
+{
+	struct dt_head *head = &grp->head;
+
+	if (head->nr_reads < READS)
+		head->nr_reads++;
+	head->read_ns += (s64)(gap_ns - head->read_ns) / (s64)head->nr_reads;
+}
+
+/* A write has waited: the cache is full. What it is charged. */
+static u64 end_span(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns)
+{
+	struct dt_cache *cache = &dev->cache;
+	u64 took = dev->busy_ns - cache->from_busy_ns, charge = gap_ns;
+	u64 reads = cache->known_ns + cache->guessed_ns, most;
+
+	cache->nr++;
+	most = grp->head.write_ns ? GUESSED * cache->nr * grp->head.write_ns :
+				    took / 4;
+	if (cache->open && !cache->unsure && cache->guessed_ns <= most) {
+		took -= dt_min(took, reads);
+		learn_writes(grp, took, cache->nr);
+		/* What is too much already is kept for the next. */
+		charge = took - dt_min(took, cache->charged_ns);
+		cache->charged_ns -= dt_min(took, cache->charged_ns);
+	} else {
+		if (grp->head.write_ns)
+			charge = grp->head.write_ns;
+		cache->charged_ns = 0;
+	}
+	begin_span(dev);
+	return charge;
+}
+
+static u64 charge_write(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
+			bool waited)
+{
+	struct dt_cache *cache = &dev->cache;
+	u64 charge = gap_ns;
+
+	if (waited) {
+		charge = end_span(dev, grp, gap_ns);
+	} else {
+		if (grp->head.write_ns)
+			charge = grp->head.write_ns;
+		cache->nr++;
+		cache->charged_ns += charge;
+	}
+	return charge;
+}
+
+static u64 charge_read(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
+		       bool alone)
+{
+	struct dt_cache *cache = &dev->cache;
+	struct dt_head *head = &grp->head;
+	u64 charge = gap_ns;
+	s64 part;
+
+	if (alone) {
+		learn_read(grp, gap_ns);
+		cache->known_ns += gap_ns;
+		return gap_ns;
+	}
+	cache->guessed_ns += head->read_ns;
+	cache->unsure |= head->nr_reads < READS_MIN;
+	if (!cache->ahead_ns)
+		return gap_ns;
+	if (cache->ahead_ns > 0 && head->nr_reads >= READS_MIN)
+		charge = dt_min(charge, 2 * head->read_ns);
+	/* In 64ths; who was charged too little gives back by no more than half. */
+	part = cache->ahead_ns / (AHEAD_NS / 64);
+	part = part > 63 ? 63 : part < -32 ? -32 : part;
+	return charge - (s64)(charge / 64) * part;
+}
+
+void dt_cache_back(struct dt_dev *dev, struct dt_item *item)
+{
+	dt_list_unlink(&item->fifo);
+	dev->cache.done_ns = dev->clock_ns;
+}
+
+u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
+{
+	struct dt_cache *cache = &dev->cache;
+	struct dt_group *grp = item->queue->grp;
+	bool write = item->dir == DT_WRITE, full = always_full(cache);
+	bool waited = dev->clock_ns - item->dispatch_ns > ABSORBED_NS;
+	u64 charge;
+
+	if (write) {
+		cache->absorbed -= cache->absorbed >> ABSORBED_SHIFT;
+		if (!waited)
+			cache->absorbed += 65536 >> ABSORBED_SHIFT;
+	}
+	dt_list_unlink(&item->fifo);
+	if (cache->absorbed < ABSORBING) {
+		cache->open = false;
+		cache->done_ns = dev->clock_ns;
+		if (!write && full)
+			learn_read(grp, gap_ns);
+		return gap_ns;
+	}
+	if (write)
+		charge = charge_write(dev, grp, gap_ns, waited);
+	else
+		charge = charge_read(dev, grp, gap_ns, full);
+	/* The head may be busy with something else, which is not done yet. */
+	if (write && !waited && grp->head.write_ns && dev->nr_inflight > 1)
+		gap_ns = 0;
+	else
+		cache->done_ns = dev->clock_ns;
+	if (cache->ahead_ns > AHEAD_MAX_NS || cache->ahead_ns < -AHEAD_MAX_NS)
+		charge = gap_ns;
+	cache->ahead_ns += (s64)(charge - gap_ns);
+	return charge;
+}

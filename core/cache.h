@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Writes that a disk has taken and not yet written; see cache.c. */
+#ifndef DISKTIME_CACHE_H
+#define DISKTIME_CACHE_H
+
+#include "disktime.h"
+
+/* Whether requests are charged the time since the one before was done. */
+static inline bool dt_by_gap(const struct dt_dev *dev)
+{
+	return dev->rotational && dev->engine == DT_ENGINE_AUTO;
+}
+
+/* An item goes to the device; only with dt_by_gap(), as all below. */
+static inline void dt_cache_sent(struct dt_dev *dev, struct dt_item *item)
+{
+	if (dev->nr_inflight == 1)
+		dev->cache.done_ns = dev->clock_ns;
+	if (item->dir == DT_WRITE)
+		dt_list_add_tail(&dev->cache.writes, &item->fifo);
+	else
+		dt_list_init(&item->fifo);
+}
+
+dt_internal void dt_cache_init(struct dt_cache *cache);
+/* It is back, and not done: its gap is all that it is charged. */
+dt_internal void dt_cache_back(struct dt_dev *dev, struct dt_item *item);
+/* It is done, @gap_ns after the one before: what it is to be charged. */
+dt_internal u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item,
+			      u64 gap_ns);
+
+#endif /* DISKTIME_CACHE_H */
