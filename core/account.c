@@ -55,7 +55,7 @@
 /* First guess on a device of which nothing is known. */
 #define COST_UNKNOWN_NS		(100 * DT_NSEC_PER_USEC)
 
-void dt_clock(struct dt_dev *dev, u64 now)
+dt_inline void dt_clock_inline(struct dt_dev *dev, u64 now)
 {
 	u64 dt;
 
@@ -75,10 +75,15 @@ void dt_clock(struct dt_dev *dev, u64 now)
 	}
 }
 
-u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
+void dt_clock(struct dt_dev *dev, u64 now)
+{
+	dt_clock_inline(dev, now);
+}
+
+dt_inline u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
 		enum dt_dir dir, u32 sectors)
 {
-	if (dt_by_cost(dev))
+	if (dev->by_cost)
 		return dt_cost(&dev->fit, dir, sectors);
 	if (queue->cost_ns[dir])
 		return queue->cost_ns[dir];
@@ -87,20 +92,21 @@ u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
 	return dt_max(dev->cost_ns[!dir], COST_UNKNOWN_NS);
 }
 
-u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done)
+dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
+			bool plain)
 {
 	/* Busy time that nobody has been charged. */
-	u64 left = dev->busy_ns + dev->cache.ahead_ns - dev->charged_ns -
-		   dev->excess_ns;
+	u64 left = dev->busy_ns - dev->charged_ns - dev->excess_ns;
 	u64 time = left;
 
-	if (dt_by_gap(dev)) {
+	if (!plain && dt_by_gap(dev)) {
+		left += dev->cache.ahead_ns;
 		if (done)
 			time = dt_cache_done(dev, item, left);
 		else
-			dt_cache_back(dev, item);
+			time = dt_cache_back(dev, item, left);
 	} else if (dev->nr_inflight > 1) {
-		if (dt_by_cost(dev)) {
+		if (dev->by_cost) {
 			time = dt_cost(&dev->fit, item->dir, item->sectors);
 			/* More than all that is in flight is worth: costs are low. */
 			if (left > dev->estimates_ns && item->estimate_ns)
@@ -120,7 +126,7 @@ u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done)
 }
 
 /* Rounded down; it never gets below the least of its samples. */
-static void learn_mean(u64 *mean, u64 sample)
+static inline void learn_mean(u64 *mean, u64 sample)
 {
 	if (unlikely(!*mean))
 		*mean = sample;
@@ -128,22 +134,18 @@ static void learn_mean(u64 *mean, u64 sample)
 		*mean += (s64)(sample - *mean) >> MEAN_SHIFT;
 }
 
-void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue, enum dt_dir dir,
-		   u64 actual_ns)
+dt_inline void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue,
+			     enum dt_dir dir, u64 actual_ns)
 {
 	/* A mean of 0 would say that nothing is known. */
 	actual_ns = dt_max(actual_ns, 1);
-	if (!dt_by_cost(dev))
+	if (!dev->by_cost)
 		learn_mean(&queue->cost_ns[dir], actual_ns);
 	learn_mean(&dev->cost_ns[dir], actual_ns);
 }
 
-void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns)
+void dt_learn_turns(struct dt_dev *dev, struct dt_item *item, u64 actual_ns)
 {
-	if (dev->engine != DT_ENGINE_GIVEN)
-		dt_learn_cost(dev, item->queue, item->dir, actual_ns);
-	if (!dev->slice_ns)
-		return;
 	if (item->follows)
 		learn_mean(&item->queue->follow_ns, actual_ns);
 	learn_mean(&dev->service_ns,

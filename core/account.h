@@ -7,13 +7,21 @@
 
 /* Bring the device's clocks up to @now; first in every event. */
 dt_internal void dt_clock(struct dt_dev *dev, u64 now);
+/* The same, in place. */
+dt_inline void dt_clock_inline(struct dt_dev *dev, u64 now);
 /* What an item of @queue will probably cost. */
-dt_internal u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
+dt_inline u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue,
 		enum dt_dir dir, u32 sectors);
-/* What a dispatched item did cost up to now; learned for the next estimate. */
-dt_internal u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done);
-dt_internal void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue,
+/*
+ * What a dispatched item did cost up to now; learned for the next estimate.
+ * @done: it is served, and not given back; @plain: as dev->plain.
+ */
+dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
+			bool plain);
+dt_inline void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue,
 		enum dt_dir dir, u64 actual_ns);
-dt_internal void dt_learn(struct dt_dev *dev, struct dt_item *item, u64 actual_ns);
+/* The same where there are turns. */
+dt_internal void dt_learn_turns(struct dt_dev *dev, struct dt_item *item,
+		u64 actual_ns);
 
 #endif /* DISKTIME_ACCOUNT_H */

@@ -197,10 +197,11 @@ static u64 charge_read(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
 	return charge - (s64)(charge / 64) * part;
 }
 
-void dt_cache_back(struct dt_dev *dev, struct dt_item *item)
+u64 dt_cache_back(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 {
 	dt_list_unlink(&item->fifo);
 	dev->cache.done_ns = dev->clock_ns;
+	return gap_ns;
 }
 
 u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)

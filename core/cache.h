@@ -23,8 +23,9 @@ static inline void dt_cache_sent(struct dt_dev *dev, struct dt_item *item)
 }
 
 dt_internal void dt_cache_init(struct dt_cache *cache);
-/* It is back, and not done: its gap is all that it is charged. */
-dt_internal void dt_cache_back(struct dt_dev *dev, struct dt_item *item);
+/* It is back, and not done: the gap is what it is charged. */
+dt_internal u64 dt_cache_back(struct dt_dev *dev, struct dt_item *item,
+			      u64 gap_ns);
 /* It is done, @gap_ns after the one before: what it is to be charged. */
 dt_internal u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item,
 			      u64 gap_ns);

@@ -124,9 +124,6 @@ static int check_entity(const struct dt_entity *ent)
 {
 	const struct dt_level *level = dt_level_of(ent);
 
-	if (ent->nr_all != ent->nr_queued + ent->nr_granted +
-			   ent->nr_inflight + ent->nr_waiting)
-		return INV_CHILD_SUMS;
 	if (!level)
 		return 0;
 	if (level->lone && level->lone != ent && dt_entity_busy(ent))

@@ -253,34 +253,40 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 	fit->settle = dev->nr_inflight + 1;
 }
 
-void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
+dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_fit *fit = &dev->fit;
-	u64 busy_ns = dev->busy_ns - fit->busy_from_ns, items;
 	u32 sectors = dt_min(item->sectors, DT_COST_SECTORS);
+	u64 busy_ns, items;
 
 	/* While hardly anything is let through there is nothing to learn. */
-	if (dev->light.probing)
+	if (unlikely(dev->light.probing))
 		fit->settle = dev->depth;
-	if (fit->settle) {
+	if (unlikely(fit->settle)) {
 		if (!--fit->settle)
 			next_window(dev);
 		return;
 	}
 	fit->nr[item->dir]++;
 	fit->sectors[item->dir] += sectors;
-	fit->least = dt_min(fit->least, sectors);
-	fit->most = dt_max(fit->most, sectors);
+	if (unlikely(sectors != fit->least)) {
+		fit->least = dt_min(fit->least, sectors);
+		fit->most = dt_max(fit->most, sectors);
+	}
 	/* It was full until now, or somebody waits. */
-	fit->starved |= !dev->nr_queued && dev->nr_inflight + 1 < dev->depth;
-	fit->limited |= dev->limit < dev->depth;
+	if (!dev->nr_queued && dev->nr_inflight + 1 < dev->depth)
+		fit->starved = true;
+	if (dev->limit < dev->depth)
+		fit->limited = true;
+	busy_ns = dev->busy_ns - fit->busy_from_ns;
+	if (likely(busy_ns < WINDOW_NS))
+		return;
 	items = fit->nr[DT_READ] + fit->nr[DT_WRITE];
-	if (busy_ns >= WINDOW_NS && items >= WINDOW_ITEMS &&
-	    items >= 2 * dev->nr_inflight)
+	if (items >= WINDOW_ITEMS && items >= 2 * dev->nr_inflight)
 		end_window(dev, busy_ns);
 }
 
-s64 dt_dither(struct dt_dev *dev, struct dt_group *grp, u64 cost_ns)
+static noinline s64 dither(struct dt_dev *dev, struct dt_group *grp, u64 cost_ns)
 {
 	s64 up = (s64)(cost_ns / 2), down = -(s64)(cost_ns / 3), more;
 
@@ -296,4 +302,11 @@ s64 dt_dither(struct dt_dev *dev, struct dt_group *grp, u64 cost_ns)
 	}
 	grp->dither_ns += more;
 	return more;
+}
+
+dt_inline s64 dt_dither(struct dt_dev *dev, struct dt_group *grp, u64 cost_ns)
+{
+	/* Mostly requests are alike, and nothing is owed. */
+	return dev->fit.dither || grp->dither_ns ? dither(dev, grp, cost_ns) :
+						   0;
 }

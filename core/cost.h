@@ -10,12 +10,6 @@
 /* Longer ones, which are discards, count as this: 4 MB. */
 #define DT_COST_SECTORS		8192
 
-/* Whether requests are charged what cost.c has learned of them. */
-static inline bool dt_by_cost(const struct dt_dev *dev)
-{
-	return dev->crowded && dev->engine == DT_ENGINE_AUTO;
-}
-
 /* What a request will probably be charged, in ns. */
 static inline u64 dt_cost(const struct dt_fit *fit, enum dt_dir dir,
 			  u32 sectors)
@@ -29,9 +23,9 @@ static inline u64 dt_cost(const struct dt_fit *fit, enum dt_dir dir,
 
 dt_internal void dt_fit_init(struct dt_fit *fit);
 /* A request is complete: one more in the window, which may be its end. */
-dt_internal void dt_fit_note(struct dt_dev *dev, const struct dt_item *item);
+dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item);
 /* What a request of @grp is to be charged beyond its cost, to learn costs. */
-dt_internal s64 dt_dither(struct dt_dev *dev, struct dt_group *grp,
+dt_inline s64 dt_dither(struct dt_dev *dev, struct dt_group *grp,
 			  u64 cost_ns);
 
 #endif /* DISKTIME_COST_H */

@@ -88,6 +88,13 @@ static void next_look(struct dt_dev *dev)
 	light->until_ns = dev->clock_ns + LOOK_NS;
 }
 
+static void set_crowded(struct dt_dev *dev, bool crowded)
+{
+	dev->crowded = crowded;
+	dev->crowd_limit = crowded ? CROWD_FEW : CROWD_MANY;
+	dt_dev_derive(dev);
+}
+
 void dt_depth_init(struct dt_dev *dev)
 {
 	dev->limit = dev->depth;
@@ -95,7 +102,7 @@ void dt_depth_init(struct dt_dev *dev)
 	dev->light.probe_every_ns = PROBE_EVERY_NS;
 	/* With turns nobody looks; overlap then. */
 	dev->crowd = 0;
-	dev->crowded = false;
+	set_crowded(dev, false);
 	next_look(dev);
 }
 
@@ -113,20 +120,24 @@ static bool lags(const struct dt_dev *dev, const struct dt_level *level,
 	return (u64)behind > dt_virtual(lag, ent->weight);
 }
 
-bool dt_is_light(struct dt_dev *dev, const struct dt_group *grp)
+static noinline bool path_lags(const struct dt_dev *dev,
+			       const struct dt_entity *ent)
 {
-	const struct dt_entity *ent;
-
-	if (dev->slice_ns || dev->engine == DT_ENGINE_OVERLAP)
-		return false;
-	/* Who has much in flight, or more queued than that, asks for no little. */
-	if (grp->own->nr_queued > grp->own->nr_inflight + 1 ||
-	    2 * dev->nr_active * grp->own->nr_inflight > dev->depth)
-		return false;
-	for (ent = grp->own; ent->parent; ent = ent->parent)
+	for (; ent->parent; ent = ent->parent)
 		if (lags(dev, ent->parent->level, ent))
 			return true;
 	return false;
+}
+
+dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	const struct dt_entity *own = grp->own;
+
+	/* Who has much in flight, or more queued than that, asks for no little. */
+	return own->nr_queued <= own->nr_inflight + 1 &&
+	       2 * dev->nr_active * own->nr_inflight <= dev->depth &&
+	       !dev->slice_ns && dev->engine != DT_ENGINE_OVERLAP &&
+	       path_lags(dev, own);
 }
 
 bool dt_lets_through(struct dt_dev *dev)
@@ -151,23 +162,30 @@ bool dt_lets_through(struct dt_dev *dev)
 }
 
 /* The least latencies, and how many are far from them. */
-static void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency,
-		  bool quiet)
+static inline void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency)
 {
-	struct dt_light *light = &dev->light;
 	u32 crowd = dev->crowd;
 
-	latency = dt_max(latency, 1);
-	if (quiet && 8 * latency < 7 * grp->lat_min_ns)
-		light->probe_every_ns = PROBE_EVERY_NS;
-	if (!grp->lat_min_ns || latency < grp->lat_min_ns)
+	/* Where none is known it is 0, and this the greatest of all numbers. */
+	if (unlikely(latency <= grp->lat_min_ns - 1))
 		grp->lat_min_ns = latency;
 	crowd -= crowd >> CROWD_SHIFT;
 	if (2 * latency > 3 * grp->lat_min_ns)
 		crowd += 65536 >> CROWD_SHIFT;
 	dev->crowd = crowd;
-	dev->crowded = crowd > (dev->crowded ? CROWD_FEW : CROWD_MANY);
+	if (unlikely((crowd > dev->crowd_limit) != dev->crowded))
+		set_crowded(dev, !dev->crowded);
+}
 
+/* The same with what probes say. */
+static noinline void watch_probe(struct dt_dev *dev, struct dt_group *grp,
+				 u64 latency, bool quiet)
+{
+	struct dt_light *light = &dev->light;
+
+	if (quiet && 8 * latency < 7 * grp->lat_min_ns)
+		light->probe_every_ns = PROBE_EVERY_NS;
+	watch(dev, grp, latency);
 	if (quiet) {
 		if (grp->probe != light->probe) {
 			grp->probe = light->probe;
@@ -245,22 +263,25 @@ static void review_limit(struct dt_dev *dev)
 		allow_more(dev);
 }
 
-void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
+/* A request is complete while there are probes, or somebody asks for little. */
+static noinline void look(struct dt_dev *dev, const struct dt_item *item,
+			  u64 latency)
 {
 	struct dt_group *grp = item->queue->grp;
 	struct dt_light *light = &dev->light;
-	u64 latency = dev->clock_ns - item->dispatch_ns, cost, alone;
-	bool quiet;
+	bool quiet = false;
+	u64 cost, alone;
 
 	/* In a probe nothing counts before the others' requests are done. */
-	if (light->probing && !light->quiet_ns && dev->nr_heavy <= dev->limit)
-		light->quiet_ns = dev->clock_ns;
-	quiet = light->probing && light->quiet_ns &&
-		!dt_before(item->dispatch_ns, light->quiet_ns);
-	watch(dev, grp, latency, quiet);
-	/* Mostly nobody asks for little, and all are let through. */
-	if (likely(!item->light && !light->nr && !light->probing &&
-		   dev->limit == dev->depth))
+	if (light->probing) {
+		if (!light->quiet_ns && dev->nr_heavy <= dev->limit)
+			light->quiet_ns = dev->clock_ns;
+		quiet = light->quiet_ns &&
+			!dt_before(item->dispatch_ns, light->quiet_ns);
+	}
+	watch_probe(dev, grp, latency, quiet);
+	if (!item->light && !light->nr && !light->probing &&
+	    dev->limit == dev->depth)
 		return;
 	if (item->light && (quiet || !light->probing)) {
 		cost = dt_cost(&dev->fit, item->dir, item->sectors);
@@ -293,4 +314,18 @@ void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 		allow_more(dev);
 		next_look(dev);
 	}
+}
+
+dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
+{
+	u64 latency = dev->clock_ns - item->dispatch_ns;
+	struct dt_group *grp = item->queue->grp;
+
+	latency = dt_max(latency, 1);
+	/* Mostly nobody asks for little, and all are let through. */
+	if (likely(!(item->light | dev->light.nr | dev->light.probing |
+		     grp->probe | (dev->limit ^ dev->depth))))
+		watch(dev, grp, latency);
+	else
+		look(dev, item, latency);
 }

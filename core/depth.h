@@ -8,11 +8,11 @@
 /* Forget what was found: the device or its depth has changed. */
 dt_internal void dt_depth_init(struct dt_dev *dev);
 /* Whether the group is further behind than what is in flight explains. */
-dt_internal bool dt_is_light(struct dt_dev *dev, const struct dt_group *grp);
+dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp);
 /* With no room left: whether what would be dispatched now goes beyond that. */
 dt_internal bool dt_lets_through(struct dt_dev *dev);
 /* A request is complete, and no longer counted. */
-dt_internal void dt_depth_note(struct dt_dev *dev, const struct dt_item *item);
+dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item);
 
 /* Whether one more of this group may be in flight. */
 static inline bool dt_room_for(const struct dt_dev *dev, bool light)

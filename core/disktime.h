@@ -143,7 +143,6 @@ struct dt_entity {
 	u32 weight;
 	u8 class;			/* enum dt_class */
 	u8 kind;			/* enum dt_kind */
-	u32 nr_all;			/* the sum of these four: */
 	u32 nr_queued;			/* items queued in the subtree */
 	u32 nr_granted;			/* requests granted, not yet queued */
 	u32 nr_inflight;		/* items dispatched in the subtree */
@@ -358,6 +357,7 @@ struct dt_dev {
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item */
 	u64 service_ns;			/* mean to completion, with turns */
 	u8 engine;			/* enum dt_engine */
+	bool plain;			/* no turns, no fault, no other engine */
 
 	/* what lies in the disk's cache: cache.c */
 	struct dt_cache cache;
@@ -365,7 +365,9 @@ struct dt_dev {
 	/* what requests take, learned: cost.c */
 	struct dt_fit fit;
 	u32 crowd;			/* part of requests that waited, 2^-16 */
+	u32 crowd_limit;		/* most do where it is more than this */
 	bool crowded;			/* most requests wait in the device */
+	bool by_cost;			/* so that their costs are charged */
 
 	/* selection: select.c */
 	u32 nr_queued;
@@ -419,6 +421,8 @@ void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
 /* The limits of the device or of its requests have changed. */
 void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now);
 void dt_dev_tune(struct dt_dev *dev, const struct dt_tunables *tun, u64 now);
+/* Another rule than that which suits the device. */
+void dt_dev_engine(struct dt_dev *dev, enum dt_engine engine);
 
 enum dt_insert_flags {
 	DT_INSERT_HEAD = 1,	/* first inside its group */

@@ -206,7 +206,6 @@ static void fold_out(struct dt_group *grp)
 	struct dt_entity *ent = &grp->ent, *leaf = &grp->leaf;
 
 	leaf->parent = ent;
-	leaf->nr_all = ent->nr_all;
 	leaf->nr_queued = ent->nr_queued;
 	leaf->nr_granted = ent->nr_granted;
 	leaf->nr_inflight = ent->nr_inflight;
@@ -239,7 +238,6 @@ static void fold_in(struct dt_group *grp)
 		level->nr_busy--;
 	}
 	end_lone(level);
-	leaf->nr_all = 0;
 	leaf->nr_queued = 0;
 	leaf->nr_granted = 0;
 	leaf->nr_inflight = 0;
@@ -289,24 +287,25 @@ bool dt_queue_busy(const struct dt_queue *queue)
 	return dt_entity_busy(&queue->ent);
 }
 
-static noinline void become_busy(struct dt_level *level, struct dt_entity *ent)
+static inline void become_busy(struct dt_level *level, struct dt_entity *ent)
 {
 	level->active_weight[ent->class] += ent->weight;
 	level->nr_busy++;
-	if (level->lone != ent)
+	if (level->lone && level->lone != ent)
 		end_lone(level);
 }
 
-/* One more below the entity is queued, granted, in flight or waits. */
+/* One more below the entity will be queued, granted, in flight or wait. */
 static inline void one_more(struct dt_level *level, struct dt_entity *ent)
 {
-	if (unlikely(!ent->nr_all++))
+	if (!dt_entity_busy(ent))
 		become_busy(level, ent);
 }
 
+/* One less is. */
 static inline void one_less(struct dt_level *level, struct dt_entity *ent)
 {
-	if (unlikely(!--ent->nr_all)) {
+	if (unlikely(!dt_entity_busy(ent))) {
 		level->active_weight[ent->class] -= ent->weight;
 		level->nr_busy--;
 	}
@@ -406,23 +405,11 @@ static inline bool lone_stands_well(const struct dt_level *level)
 	       ahead_ns > -(s64)CREDIT_NS && ahead_ns < (s64)DT_LEAD_MAX_NS;
 }
 
-void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
+static noinline void place_within(struct dt_dev *dev, struct dt_entity *ent,
+				  u64 v)
 {
-	struct dt_level *level = dt_level_of(ent);
-	u64 credit, low, high, v;
-	s64 ahead;
+	u64 credit, low, high;
 
-	if (level->lone == ent) {
-		if (lone_stands_well(level))
-			return;
-		dt_level_settle(level);
-	}
-	v = level->ready.vtime[ent->class];
-	ahead = (s64)(ent->vdisktime - v);
-	/* Near enough for any weight, as it mostly is: no need to divide. */
-	if (ahead >= -(s64)((CREDIT_NS << DT_VSHIFT) / DT_WEIGHT_MAX) &&
-	    ahead <= (s64)((DT_LEAD_MAX_NS << DT_VSHIFT) / DT_WEIGHT_MAX))
-		return;
 	credit = dt_max(CREDIT_NS, dev->slice_ns);
 	/*
 	 * All of its requests are in the device, which may be busy with what
@@ -441,10 +428,30 @@ void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
 	ent->vrest = 0;
 }
 
+dt_inline void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent)
+{
+	struct dt_level *level = ent->parent->level;
+	s64 ahead;
+	u64 v;
+
+	if (level->lone == ent) {
+		if (lone_stands_well(level))
+			return;
+		dt_level_settle(level);
+	}
+	v = level->ready.vtime[ent->class];
+	ahead = (s64)(ent->vdisktime - v);
+	/* Near enough for any weight, as it mostly is: no need to divide. */
+	if (ahead < -(s64)((CREDIT_NS << DT_VSHIFT) / DT_WEIGHT_MAX) ||
+	    ahead > (s64)((DT_LEAD_MAX_NS << DT_VSHIFT) / DT_WEIGHT_MAX))
+		place_within(dev, ent, v);
+}
+
 /* It comes to stand in line. */
 static noinline void first_queued(struct dt_dev *dev, struct dt_level *level,
 				  struct dt_entity *ent, u64 now)
 {
+	one_more(level, ent);
 	if (!ent->nr_granted && !ent->nr_waiting)
 		dt_entity_place(dev, ent);
 	dt_line_add(&level->ready, &ent->ready, ent->class, ent->vdisktime,
@@ -458,12 +465,11 @@ dt_inline void dt_path_queued(struct dt_dev *dev, struct dt_queue *queue, u64 no
 	for (ent = &queue->ent; ent->parent; ent = ent->parent) {
 		struct dt_level *level = ent->parent->level;
 
-		one_more(level, ent);
-		if (unlikely(!ent->nr_queued++))
+		if (unlikely(!ent->nr_queued))
 			first_queued(dev, level, ent, now);
+		ent->nr_queued++;
 		gate_move(dev, ent);
 	}
-	ent->nr_all++;
 	ent->nr_queued++;
 	dev->nr_queued++;
 	dt_group_more(queue->grp);
@@ -480,7 +486,6 @@ void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue)
 		gate_move(dev, ent);
 		one_less(ent->parent->level, ent);
 	}
-	ent->nr_all--;
 	ent->nr_queued--;
 	dev->nr_queued--;
 	dt_group_less(queue->grp);
@@ -552,7 +557,6 @@ dt_inline enum dt_class dt_path_passed(struct dt_dev *dev,
 		charge(dev, level, ent, cost_ns);
 		note_lone(level, ent);
 	}
-	ent->nr_all++;
 	ent->nr_inflight++;
 	dev->nr_inflight++;
 	dt_group_more(queue->grp);
@@ -571,7 +575,6 @@ dt_inline void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue,
 		charge(dev, level, ent, more_ns);
 		one_less(level, ent);
 	}
-	ent->nr_all--;
 	ent->nr_inflight--;
 	dev->nr_inflight--;
 	dt_group_less(queue->grp);
@@ -589,7 +592,6 @@ void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)
 			dt_line_add(&dt_level_of(ent)->gate, &ent->gate,
 				    ent->class, gate_key(dev, ent), now);
 	}
-	ent->nr_all++;
 	ent->nr_waiting++;
 	dev->nr_waiting++;
 	dt_group_more(queue->grp);
@@ -608,7 +610,6 @@ void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted)
 		if (!granted)
 			one_less(ent->parent->level, ent);
 	}
-	ent->nr_all -= !granted;
 	ent->nr_granted += granted;
 	ent->nr_waiting--;
 	dev->nr_granted += granted;
@@ -626,7 +627,6 @@ void dt_path_granted(struct dt_dev *dev, struct dt_queue *queue)
 			dt_entity_place(dev, ent);
 		ent->nr_granted++;
 	}
-	ent->nr_all++;
 	ent->nr_granted++;
 	dev->nr_granted++;
 	dt_group_more(queue->grp);
@@ -641,7 +641,6 @@ void dt_path_settled(struct dt_dev *dev, struct dt_queue *queue)
 		gate_move(dev, ent);
 		one_less(ent->parent->level, ent);
 	}
-	ent->nr_all--;
 	ent->nr_granted--;
 	dev->nr_granted--;
 	dt_group_less(queue->grp);

@@ -19,7 +19,8 @@ static inline struct dt_queue *dt_entity_queue(struct dt_entity *ent)
 /* Does it hold or want any request? */
 static inline bool dt_entity_busy(const struct dt_entity *ent)
 {
-	return ent->nr_all;
+	return ent->nr_inflight ||
+	       (ent->nr_queued | ent->nr_granted | ent->nr_waiting);
 }
 
 dt_internal void dt_level_init(struct dt_level *level);
@@ -52,7 +53,7 @@ dt_internal void dt_group_note_change(struct dt_group *grp, bool busy);
 /* Keep dev->active, after the group's own entity has one more of anything. */
 static inline void dt_group_more(struct dt_group *grp)
 {
-	if (unlikely(grp->own->nr_all == 1) && dt_list_empty(&grp->active))
+	if (unlikely(dt_list_empty(&grp->active)))
 		dt_group_note_change(grp, true);
 }
 
@@ -85,7 +86,7 @@ static inline void dt_level_started(struct dt_level *level,
 }
 
 /* Place an entity that becomes active by its level's virtual time. */
-dt_internal void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent);
+dt_inline void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent);
 /* Add to the charge of everybody from @ent to the root; may be negative. */
 dt_internal void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns);
 

@@ -31,6 +31,7 @@ void dt_fail(struct dt_dev *dev, enum dt_fault fault, u64 now)
 	if (dev->fault)
 		return;
 	dev->fault = fault;
+	dt_dev_derive(dev);
 	dev->counts.faults++;
 	dev->holding = false;
 	dev->turn_grp = NULL;
@@ -51,7 +52,6 @@ static void clear_entity(struct dt_entity *ent)
 	ent->gate.on = false;
 	ent->nr_queued = 0;
 	ent->nr_waiting = 0;
-	ent->nr_all = ent->nr_granted + ent->nr_inflight;
 	/* Its line's virtual time begins anew, and all start even. */
 	ent->vdisktime = 0;
 	ent->vrest = 0;
@@ -127,9 +127,11 @@ void dt_rearm(struct dt_dev *dev, u64 now)
 	dt_clock(dev, now);
 	rebuild(dev);
 	dev->fault = DT_OK;
+	dt_dev_derive(dev);
 	dt_dev_update(dev);
 	if (dt_check(dev)) {
 		dev->fault = fault;
+		dt_dev_derive(dev);
 		dt_dev_update(dev);
 	}
 }

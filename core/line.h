@@ -88,16 +88,24 @@ static inline enum dt_class dt_line_best(const struct dt_line *line)
 			       DT_NR_CLASSES;
 }
 
+/* Whether more than one class is in line. */
+static inline bool dt_line_mixed(const struct dt_line *line)
+{
+	return line->present & (line->present - 1);
+}
+
 /* The spot to be served next, or NULL. */
 static inline struct dt_spot *dt_line_pick(struct dt_line *line, u64 now)
 {
-	enum dt_class class = dt_line_best(line);
+	u32 present = line->present;
+	enum dt_class class;
 	struct dt_spot *spot;
 
-	if (class == DT_NR_CLASSES)
+	if (!present)
 		return NULL;
+	class = (enum dt_class)__builtin_ctz(present);
 	/* Mostly all are of one class, and there is no floor to look at. */
-	if (unlikely(line->present != 1u << class))
+	if (unlikely(dt_line_mixed(line)))
 		class = dt_line_class(line, now);
 	spot = DT_CONTAINER(line->trees[class].first, struct dt_spot, node);
 	if (spot->came != spot->node.came)
@@ -116,9 +124,10 @@ static inline void dt_line_started(struct dt_line *line, enum dt_class class,
 static inline void dt_line_served(struct dt_line *line, enum dt_class class,
 				  u64 cost_ns, u64 now)
 {
-	line->floors[class].since_ns = now;
-	if (unlikely(line->present != 1u << class ||
-		     line->floors[class].owed_ns > 0))
+	struct dt_floor *floor = &line->floors[class];
+
+	floor->since_ns = now;
+	if (unlikely(dt_line_mixed(line) || floor->owed_ns > 0))
 		dt_line_floors(line, class, cost_ns);
 }
 

@@ -9,6 +9,7 @@
 #define dt_charge	disktime_core_charge
 #define dt_check	disktime_core_check
 #define dt_complete	disktime_core_complete
+#define dt_dev_engine	disktime_core_dev_engine
 #define dt_dev_init	disktime_core_dev_init
 #define dt_dev_resize	disktime_core_dev_resize
 #define dt_dev_tune	disktime_core_dev_tune

@@ -31,7 +31,7 @@ static struct dt_item *first_of(const struct dt_list *list)
 	return DT_CONTAINER(list->next, struct dt_item, fifo);
 }
 
-void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
+dt_inline void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
 		  bool sorted)
 {
 	item->urgent = urgent;
@@ -43,14 +43,14 @@ void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
 	dt_tree_add(&queue->sorted, &item->node, item->node.key);
 }
 
-void dt_queue_del(struct dt_queue *queue, struct dt_item *item)
+dt_inline void dt_queue_del(struct dt_queue *queue, struct dt_item *item)
 {
 	dt_list_unlink(&item->fifo);
 	if (item->sorted)
 		dt_tree_del(&queue->sorted, &item->node);
 }
 
-struct dt_item *dt_queue_next(const struct dt_queue *queue,
+dt_inline struct dt_item *dt_queue_next(const struct dt_queue *queue,
 			      enum dt_order order, u64 now)
 {
 	struct dt_item *oldest;

@@ -6,11 +6,11 @@
 #include "disktime.h"
 
 /* @sorted: whether it is to be found by sector, too. */
-dt_internal void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
+dt_inline void dt_queue_add(struct dt_queue *queue, struct dt_item *item, bool urgent,
 		  bool sorted);
-dt_internal void dt_queue_del(struct dt_queue *queue, struct dt_item *item);
+dt_inline void dt_queue_del(struct dt_queue *queue, struct dt_item *item);
 /* The item to be dispatched next; the queue must not be empty. */
-dt_internal struct dt_item *dt_queue_next(const struct dt_queue *queue,
+dt_inline struct dt_item *dt_queue_next(const struct dt_queue *queue,
 			      enum dt_order order, u64 now);
 
 #endif /* DISKTIME_QUEUE_H */

@@ -67,6 +67,14 @@
 /* So much is in flight at most if nobody says otherwise; see depth.c. */
 #define DEPTH_AUTO		256
 
+void dt_dev_derive(struct dt_dev *dev)
+{
+	bool other = dev->engine != DT_ENGINE_AUTO;
+
+	dev->plain = !dev->slice_ns && !dev->fault && !other;
+	dev->by_cost = dev->crowded && !other;
+}
+
 /* What follows from the device and what it was told. */
 static void derive_limits(struct dt_dev *dev)
 {
@@ -81,6 +89,7 @@ static void derive_limits(struct dt_dev *dev)
 		dev->slice_ns = SLICE_ROTATIONAL_NS;
 	else
 		dev->slice_ns = tun->strict ? SLICE_STRICT_NS : 0;
+	dt_dev_derive(dev);
 }
 
 /* ---- think time ---- */
@@ -102,13 +111,15 @@ static void think_sample(struct dt_think *think, u64 sample)
 		think->samples++;
 }
 
-/* The entity issues at @now, while it has nothing queued or in flight. */
-static void think_end(const struct dt_dev *dev, struct dt_think *think, u64 now)
+/* The entity issues now: a sample if it has nothing queued or in flight. */
+static void think_end(const struct dt_dev *dev, const struct dt_entity *ent,
+		      struct dt_think *think)
 {
 	u64 longest = dt_max(2 * dev->tun.idle_ns, DT_NSEC_PER_MSEC);
 
-	if (think->last_end_ns)
-		think_sample(think, dt_min(now - think->last_end_ns, longest));
+	if (!ent->nr_queued && !ent->nr_inflight && think->last_end_ns)
+		think_sample(think, dt_min(dev->clock_ns - think->last_end_ns,
+					   longest));
 }
 
 /* Until when it pays to wait for this entity; 0: it does not. */
@@ -306,22 +317,22 @@ void dt_dev_review(struct dt_dev *dev)
 	bool room = dev->nr_inflight < dev->depth;
 	bool work = false;
 
-	if (room && dev->fault) {
+	if (!dev->fault && !dev->slice_ns) {
+		work = dt_fits(dev);
+	} else if (room && dev->fault) {
 		work = !dt_list_empty(&dev->all);
 	} else if (room && dev->nr_queued) {
 		if (!dt_list_empty(&dev->express)) {
 			stop_holding(dev);
 			work = true;
 		} else {
-			if (dev->slice_ns)
-				review_turn(dev);
+			review_turn(dev);
 			work = !dev->holding;
 		}
 	} else if (dev->holding) {
 		stop_holding(dev);
 	}
-	if (dev->work != work)
-		WRITE_ONCE(dev->work, work);
+	dt_set_work(dev, work);
 }
 
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
@@ -381,8 +392,11 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	struct dt_group *grp = queue->grp;
 
 	/* What is in flight stays so: only turns look at the clock here. */
-	if (dev->slice_ns)
+	if (unlikely(dev->slice_ns)) {
 		dt_clock(dev, now);
+		think_end(dev, &queue->ent, &queue->think);
+		think_end(dev, grp->own, &grp->think);
+	}
 	now = dt_later(now, dev->clock_ns);
 	item->queue = queue;
 	item->dir = dir;
@@ -393,13 +407,6 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	item->state = DT_ITEM_QUEUED;
 	item->express = (flags & DT_INSERT_EXPRESS) && !dev->fault &&
 			goes_express(grp);
-
-	if (dev->slice_ns) {
-		if (!queue->ent.nr_queued && !queue->ent.nr_inflight)
-			think_end(dev, &queue->think, now);
-		if (!grp->own->nr_queued && !grp->own->nr_inflight)
-			think_end(dev, &grp->think, now);
-	}
 
 	dt_queue_add(queue, item, flags & DT_INSERT_HEAD,
 		     dev->tun.order != DT_ORDER_FIFO);
@@ -422,30 +429,44 @@ void dt_remove(struct dt_dev *dev, struct dt_item *item, u64 now)
 	dt_dev_update(dev);
 }
 
-static void account_wait(struct dt_dev *dev, struct dt_group *grp,
-			 struct dt_item *item, int class)
+/* When one of a class better than this was dispatched last. */
+static noinline u64 latest_better(const struct dt_dev *dev, enum dt_class class)
 {
-	u64 total = dt_later(dev->clock_ns, item->insert_ns) - item->insert_ns;
+	u64 latest = dev->class_dispatch_ns[DT_RT];
+
+	while (class-- > DT_BE)
+		latest = dt_later(latest, dev->class_dispatch_ns[class]);
+	return latest;
+}
+
+static inline void account_wait(const struct dt_dev *dev,
+				struct dt_stats *stats,
+				const struct dt_item *item,
+				enum dt_class class)
+{
+	u64 from = item->insert_ns, others = 0, better = 0, until;
+	u64 total = dt_later(dev->clock_ns, from) - from;
 	u64 idle = dt_min(dev->idle_clock_ns - item->idle_clock_ns, total);
-	u64 rest = total - idle, others = 0, better = 0;
-	u64 *wait = grp->stats.wait_ns;
+	u64 rest = total - idle, *wait = stats->wait_ns;
 
 	/*
 	 * Until somebody else was dispatched for the last time it waited for
 	 * its turn; from then on it was next, and the device had no room.
 	 */
-	if (dt_before(item->insert_ns, dev->last_dispatch_ns))
-		others = dt_min(dev->last_dispatch_ns - item->insert_ns, rest);
-	while (class-- > DT_RT)
-		if (dt_before(item->insert_ns + better,
-			      dev->class_dispatch_ns[class]))
-			better = dt_min(dev->class_dispatch_ns[class] -
-					item->insert_ns, others);
+	if (dt_before(from, dev->last_dispatch_ns)) {
+		others = dt_min(dev->last_dispatch_ns - from, rest);
+		until = dev->class_dispatch_ns[DT_RT];
+		if (unlikely(class > DT_BE))
+			until = latest_better(dev, class);
+		if (dt_before(from, until) && class > DT_RT)
+			better = dt_min(until - from, others);
+	}
 	wait[DT_WAIT_IDLE] += idle;
 	wait[DT_WAIT_CLASS] += better;
 	wait[DT_WAIT_SHARE] += others - better;
 	wait[DT_WAIT_DEPTH] += rest - others;
-	grp->stats.wait_max_ns = dt_max(grp->stats.wait_max_ns, total);
+	if (unlikely(total > stats->wait_max_ns))
+		stats->wait_max_ns = total;
 }
 
 static void note_turn(struct dt_dev *dev, struct dt_queue *queue)
@@ -458,19 +479,33 @@ static void note_turn(struct dt_dev *dev, struct dt_queue *queue)
 	dev->turn_queue = queue;
 }
 
-/* An item goes to the device. */
-static inline void note_sent(struct dt_dev *dev, struct dt_item *item,
-		      enum dt_class class)
+/* An item goes to the device: what does not depend on its path. */
+static inline void note_sending(struct dt_dev *dev, struct dt_item *item)
 {
 	struct dt_queue *queue = item->queue;
-	struct dt_group *grp = queue->grp;
+
+	queue->next_sector = item->node.key + item->sectors;
+	queue->grp->last_dispatch_ns = dev->clock_ns;
+	queue->grp->stats.express += item->express;
+	item->follows = false;
+	item->vbusy = dev->vbusy;
+	item->state = DT_ITEM_DISPATCHED;
+	item->dispatch_ns = dev->clock_ns;
+	dev->nr_heavy += !item->light;
+	dev->estimates_ns += item->estimate_ns;
+	dev->counts.dispatched++;
+}
+
+/* It has gone. */
+static __always_inline void note_sent(struct dt_dev *dev, struct dt_item *item,
+				      enum dt_class class, bool plain)
+{
+	struct dt_queue *queue = item->queue;
 
 	dev->last_dispatch_ns = dev->clock_ns;
 	dev->class_dispatch_ns[class] = dev->clock_ns;
-	grp->last_dispatch_ns = dev->clock_ns;
-	queue->next_sector = item->node.key + item->sectors;
-	item->follows = false;
-	if (dev->slice_ns) {
+	queue->grp->stats.dequeues += !queue->grp->own->nr_queued;
+	if (!plain && dev->slice_ns) {
 		queue->last_sectors = item->sectors;
 		item->follows = dev->last_queue == queue &&
 				dev->nr_inflight == 1;
@@ -478,16 +513,8 @@ static inline void note_sent(struct dt_dev *dev, struct dt_item *item,
 			queue->follow_ns -= queue->follow_ns / FOLLOW_FORGET;
 		dev->last_queue = queue;
 	}
-	item->vbusy = dev->vbusy;
-	item->state = DT_ITEM_DISPATCHED;
-	dev->nr_heavy += !item->light;
-	dev->estimates_ns += item->estimate_ns;
-	item->dispatch_ns = dev->clock_ns;
-	if (dt_by_gap(dev))
+	if (!plain && dt_by_gap(dev))
 		dt_cache_sent(dev, item);
-	grp->stats.express += item->express;
-	grp->stats.dequeues += !grp->own->nr_queued;
-	dev->counts.dispatched++;
 }
 
 bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
@@ -496,12 +523,12 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	enum dt_class class;
 	bool light;
 
-	if (dev->nr_queued || dev->slice_ns || dev->fault)
+	if (dev->nr_queued || (!dev->plain && (dev->slice_ns || dev->fault)))
 		return false;
 	light = dt_is_light(dev, queue->grp);
 	if (!dt_room_for(dev, light))
 		return false;
-	dt_clock(dev, now);
+	dt_clock_inline(dev, now);
 	now = dev->clock_ns;
 	item->queue = queue;
 	item->dir = dir;
@@ -512,8 +539,9 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	item->light = light;
 	note_turn(dev, queue);
 	item->estimate_ns = dt_estimate(dev, queue, dir, sectors);
+	note_sending(dev, item);
 	class = dt_path_passed(dev, queue, item->estimate_ns, now);
-	note_sent(dev, item, class);
+	note_sent(dev, item, class, true);
 	dev->turn_used_ns += item->estimate_ns;
 	dev->counts.inserted++;
 	/* Nothing is queued, so that there is as little work as before. */
@@ -521,7 +549,8 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 }
 
 /* Take a queued item off every list and hand it to the device. */
-static void send(struct dt_dev *dev, struct dt_item *item)
+static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
+				 bool plain)
 {
 	struct dt_queue *queue = item->queue;
 	enum dt_class class;
@@ -530,12 +559,10 @@ static void send(struct dt_dev *dev, struct dt_item *item)
 	item->light = dt_is_light(dev, queue->grp);
 	item->estimate_ns = dt_estimate(dev, queue, item->dir, item->sectors);
 	charge = item->estimate_ns;
-	if (dt_by_cost(dev))
+	if (dev->by_cost)
 		charge += dt_dither(dev, queue->grp, charge);
-	class = dt_path_dispatched(dev, queue, charge, dev->clock_ns);
-	account_wait(dev, queue->grp, item, class);
 	/* Where it begins is no seek. */
-	if (dev->slice_ns && queue->last_sectors) {
+	if (!plain && dev->slice_ns && queue->last_sectors) {
 		gap = dt_before(item->node.key, queue->next_sector) ?
 			queue->next_sector - item->node.key :
 			item->node.key - queue->next_sector;
@@ -543,11 +570,14 @@ static void send(struct dt_dev *dev, struct dt_item *item)
 	}
 	dt_queue_del(queue, item);
 	dt_list_unlink(&item->all);
-	note_sent(dev, item, class);
+	note_sending(dev, item);
+	class = dt_path_dispatched(dev, queue, charge, dev->clock_ns);
+	account_wait(dev, &queue->grp->stats, item, class);
+	note_sent(dev, item, class, plain);
 }
 
 /* Follow the lines from the root down to a queue. */
-static struct dt_queue *descend(struct dt_dev *dev, struct dt_entity *ent)
+static inline struct dt_queue *descend(struct dt_dev *dev, struct dt_entity *ent)
 {
 	struct dt_level *level;
 	struct dt_spot *spot;
@@ -555,30 +585,32 @@ static struct dt_queue *descend(struct dt_dev *dev, struct dt_entity *ent)
 	while (ent->kind != DT_KIND_QUEUE) {
 		level = ent->level;
 		ent = level->lone;
-		if (!ent || !ent->ready.on) {
-			spot = dt_line_pick(&level->ready, dev->clock_ns);
-			if (!spot)
-				return NULL;
-			ent = DT_CONTAINER(spot, struct dt_entity, ready);
+		if (ent && ent->ready.on) {
+			dt_level_started(level, ent);
+			continue;
 		}
-		dt_level_started(level, ent);
+		if (unlikely(!level->ready.present))
+			return NULL;
+		spot = dt_line_pick(&level->ready, dev->clock_ns);
+		/* Not the lone one, which does not stand there. */
+		ent = DT_CONTAINER(spot, struct dt_entity, ready);
+		dt_line_started(&level->ready, ent->class, ent->vdisktime);
 	}
 	return dt_entity_queue(ent);
 }
 
-static struct dt_queue *select_queue(struct dt_dev *dev)
+static __always_inline struct dt_queue *select_queue(struct dt_dev *dev,
+						     bool plain)
 {
-	struct dt_queue *queue;
+	struct dt_entity *from = &dev->root->ent;
 
-	if (dev->slice_ns && dev->turn_grp) {
+	if (!plain && dev->slice_ns && dev->turn_grp) {
 		/* dt_dev_update() has found that the turn goes on. */
-		queue = dev->turn_queue;
-		if (!queue)
-			queue = descend(dev, dev->turn_grp->own);
-	} else {
-		queue = descend(dev, &dev->root->ent);
+		if (dev->turn_queue)
+			return dev->turn_queue;
+		from = dev->turn_grp->own;
 	}
-	return queue;
+	return descend(dev, from);
 }
 
 static struct dt_item *first_waiting(const struct dt_dev *dev)
@@ -591,24 +623,31 @@ static struct dt_item *first_waiting(const struct dt_dev *dev)
 		DT_CONTAINER(list->next, struct dt_item, all);
 }
 
-struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now)
+/*
+ * Where dev->plain is set, @plain is a constant, and all that it rules out is
+ * not even looked at. Here, and where a request completes.
+ */
+static __always_inline struct dt_item *dispatch(struct dt_dev *dev, u64 now,
+						bool plain)
 {
 	struct dt_item *item = NULL;
 	struct dt_queue *queue;
 
-	dt_clock(dev, now);
-	if (!dev->work) {
+	dt_clock_inline(dev, now);
+	if (unlikely(!dev->work)) {
 		dev->counts.raced++;
 		return NULL;
 	}
-	if (!dev->fault && dt_list_empty(&dev->express)) {
-		queue = select_queue(dev);
+	if ((plain || !dev->fault) && dt_list_empty(&dev->express)) {
+		queue = select_queue(dev, plain);
 		if (likely(queue && queue->ent.nr_queued)) {
 			note_turn(dev, queue);
 			item = dt_queue_next(queue, dev->tun.order,
 					     dev->clock_ns);
 		} else {
 			dt_fail(dev, DT_FAULT_LOST, now);
+			if (plain)
+				return dt_dispatch(dev, now);
 		}
 	}
 	if (!item)
@@ -618,65 +657,92 @@ struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now)
 		WRITE_ONCE(dev->work, false);
 		return NULL;
 	}
-	send(dev, item);
+	send(dev, item, plain);
 	if (dev->turn_grp == item->queue->grp)
 		dev->turn_used_ns += item->estimate_ns;
-	dt_dev_update(dev);
+	dt_dev_update_as(dev, plain);
 	return item;
+}
+
+static noinline struct dt_item *dispatch_any(struct dt_dev *dev, u64 now)
+{
+	return dispatch(dev, now, false);
+}
+
+struct dt_item *dt_dispatch(struct dt_dev *dev, u64 now)
+{
+	return likely(dev->plain) ? dispatch(dev, now, true) :
+				    dispatch_any(dev, now);
 }
 
 /* The device is done with an item, for good or for now. */
 static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item,
-				bool done)
+				struct dt_queue *queue, struct dt_group *grp,
+				bool done, bool plain)
 {
-	struct dt_queue *queue = item->queue;
-	struct dt_group *grp = queue->grp;
-	u64 actual = dev->engine == DT_ENGINE_GIVEN ? item->estimate_ns :
-						      dt_actual(dev, item, done);
+	bool given = !plain && dev->engine == DT_ENGINE_GIVEN;
+	u64 estimate = item->estimate_ns, now = dev->clock_ns;
+	u64 actual = given ? estimate : dt_actual(dev, item, done, plain);
 
-	if (unlikely(!queue->ent.nr_inflight)) {
-		dt_fail(dev, DT_FAULT_COUNT, dev->clock_ns);
+	if (!plain && unlikely(!queue->ent.nr_inflight)) {
+		dt_fail(dev, DT_FAULT_COUNT, now);
 		return 0;
 	}
-	dt_path_completed(dev, queue, (s64)(actual - item->estimate_ns));
 	if (dev->turn_grp == grp) {
 		u64 used = dev->turn_used_ns + actual;
 
-		dev->turn_used_ns = used > item->estimate_ns ?
-				    used - item->estimate_ns : 0;
+		dev->turn_used_ns = used > estimate ? used - estimate : 0;
 	}
 	dev->nr_heavy -= !item->light;
-	dev->estimates_ns -= item->estimate_ns;
-	if (dev->engine != DT_ENGINE_GIVEN) {
+	dev->estimates_ns -= estimate;
+	if (!given) {
 		grp->stats.time_ns[item->dir] += actual;
 		dev->charged_ns += actual;
 	}
-	queue->think.last_end_ns = dev->clock_ns;
-	grp->think.last_end_ns = dev->clock_ns;
+	queue->think.last_end_ns = now;
+	grp->think.last_end_ns = now;
+	dt_path_completed(dev, queue, (s64)(actual - estimate));
 	return actual;
+}
+
+static __always_inline u64 complete(struct dt_dev *dev, struct dt_item *item,
+				    u64 now, bool plain)
+{
+	struct dt_queue *queue = item->queue;
+	struct dt_group *grp = queue->grp;
+	u64 actual;
+
+	dt_clock_inline(dev, now);
+	item->state = DT_ITEM_DONE;
+	grp->stats.ios[item->dir]++;
+	grp->stats.sectors[item->dir] += item->sectors;
+	dev->counts.completed++;
+	actual = back(dev, item, queue, grp, true, plain);
+	if (plain || dev->engine != DT_ENGINE_GIVEN)
+		dt_learn_cost(dev, queue, item->dir, actual);
+	if (!plain && dev->slice_ns) {
+		dt_learn_turns(dev, item, actual);
+	} else if (plain || dev->engine != DT_ENGINE_OVERLAP) {
+		dt_fit_note(dev, item);
+		dt_depth_note(dev, item);
+	}
+	dt_dev_update_as(dev, plain);
+	return actual;
+}
+
+static noinline u64 complete_any(struct dt_dev *dev, struct dt_item *item,
+				 u64 now)
+{
+	return complete(dev, item, now, false);
 }
 
 u64 dt_complete(struct dt_dev *dev, struct dt_item *item, u64 now)
 {
-	struct dt_stats *stats;
-	u64 actual;
-
-	if (item->state != DT_ITEM_DISPATCHED)
+	if (unlikely(item->state != DT_ITEM_DISPATCHED))
 		return 0;
-	dt_clock(dev, now);
-	actual = back(dev, item, true);
-	item->state = DT_ITEM_DONE;
-	stats = &item->queue->grp->stats;
-	stats->ios[item->dir]++;
-	stats->sectors[item->dir] += item->sectors;
-	dt_learn(dev, item, actual);
-	if (!dev->slice_ns && dev->engine != DT_ENGINE_OVERLAP) {
-		dt_fit_note(dev, item);
-		dt_depth_note(dev, item);
-	}
-	dev->counts.completed++;
-	dt_dev_update(dev);
-	return actual;
+	if (likely(dev->plain && item->queue->ent.nr_inflight))
+		return complete(dev, item, now, true);
+	return complete_any(dev, item, now);
 }
 
 void dt_charge(struct dt_dev *dev, struct dt_queue *queue, enum dt_dir dir,
@@ -701,7 +767,7 @@ void dt_requeue(struct dt_dev *dev, struct dt_item *item, u64 now)
 	if (item->state != DT_ITEM_DISPATCHED)
 		return;
 	dt_clock(dev, now);
-	back(dev, item, false);
+	back(dev, item, item->queue, item->queue->grp, false, false);
 	item->state = DT_ITEM_FREE;
 	dev->counts.requeued++;
 	dt_dev_update(dev);
@@ -738,6 +804,12 @@ void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now)
 	dev->tags = tags;
 	derive_limits(dev);
 	dt_dev_update(dev);
+}
+
+void dt_dev_engine(struct dt_dev *dev, enum dt_engine engine)
+{
+	dev->engine = engine;
+	dt_dev_derive(dev);
 }
 
 void dt_dev_tune(struct dt_dev *dev, const struct dt_tunables *tun, u64 now)

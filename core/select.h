@@ -5,24 +5,40 @@
 #include "depth.h"
 #include "disktime.h"
 
-/* Derive whether there is work, where there are turns or a fault. */
+/* Whether there is work, where there are neither turns nor a fault. */
+static inline bool dt_fits(struct dt_dev *dev)
+{
+	return dev->nr_queued &&
+	       (dt_room_for(dev, false) ||
+		(dev->nr_inflight < dev->depth_hw && dt_lets_through(dev)));
+}
+
+static inline void dt_set_work(struct dt_dev *dev, bool work)
+{
+	if (dev->work != work)
+		WRITE_ONCE(dev->work, work);
+}
+
+/* Derive whether there is work, whatever the device does. */
 dt_internal void dt_dev_review(struct dt_dev *dev);
+
+/* The same where it is known whether dev->plain is set. */
+static __always_inline void dt_dev_update_as(struct dt_dev *dev, bool plain)
+{
+	if (plain)
+		dt_set_work(dev, dt_fits(dev));
+	else
+		dt_dev_review(dev);
+}
 
 /* Last in every event: derive dev->work. */
 static inline void dt_dev_update(struct dt_dev *dev)
 {
-	bool work;
-
-	if (dev->slice_ns || unlikely(dev->fault)) {
-		dt_dev_review(dev);
-		return;
-	}
-	work = dev->nr_queued &&
-	       (dt_room_for(dev, false) ||
-		(dev->nr_inflight < dev->depth_hw && dt_lets_through(dev)));
-	if (dev->work != work)
-		WRITE_ONCE(dev->work, work);
+	dt_dev_update_as(dev, likely(dev->plain));
 }
+
+/* What turns, faults and the engine mean: after each change of those. */
+dt_internal void dt_dev_derive(struct dt_dev *dev);
 
 /* It goes away: its turn ends, and nobody waits for it any more. */
 dt_internal void dt_forget_group(struct dt_dev *dev, struct dt_group *grp);

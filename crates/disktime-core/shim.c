@@ -75,7 +75,7 @@ void dts_tune(struct dt_dev *dev, const u64 *in, u64 now)
 
 void dts_engine(struct dt_dev *dev, u32 engine)
 {
-	dev->engine = engine;
+	dt_dev_engine(dev, engine);
 }
 
 bool dts_has_work(const struct dt_dev *dev)
