@@ -254,8 +254,12 @@ static int check_hold(const struct dt_dev *dev)
 {
 	bool room = dev->nr_inflight < dev->depth;
 	bool any = dev->fault ? !dt_list_empty(&dev->all) : dev->nr_queued > 0;
-	bool work = room && any && !dev->holding;
+	bool work;
 
+	if (dev->slice_ns && !dev->fault && dt_list_empty(&dev->express) &&
+	    dt_has_plenty(dev))
+		room = false;
+	work = room && any && !dev->holding;
 	if (any && !dev->slice_ns && !dev->fault) {
 		/*
 		 * Between these two it depends on who is first in line, which

@@ -354,6 +354,7 @@ struct dt_dev {
 	u64 charged_ns;			/* sum of all charges */
 	u64 excess_ns;			/* cut off charges that were too long */
 	u64 estimates_ns;		/* of all that is in flight */
+	u64 nr_sectors;			/* in flight */
 	u64 cost_ns[DT_NR_DIRS];	/* mean charge of an item */
 	u64 service_ns;			/* mean to completion, with turns */
 	u8 engine;			/* enum dt_engine */

@@ -61,6 +61,8 @@
 #define HOLD_MIN_NS		(500 * DT_NSEC_PER_USEC)
 /* What is in flight comes back before that; or it is lost, and others go on. */
 #define HOLD_INFLIGHT_NS	(2 * DT_NSEC_PER_SEC)
+/* With more groups than this nobody is looked for who has all in the device. */
+#define AWAITED_GROUPS		16
 /* A group further ahead than this has its metadata wait like all else. */
 #define EXPRESS_DEBT_NS		(500 * DT_NSEC_PER_MSEC)
 
@@ -250,6 +252,36 @@ static bool reads_on(const struct dt_queue *queue)
 	       queue->follow_ns < SEEK_NS + queue->last_sectors * SECTOR_SLOW_NS;
 }
 
+/*
+ * Who gets the turn that ends, though nothing of it is queued: its requests are
+ * in the device, and it would be first if it were to issue again. Who is alone
+ * in line would otherwise have turn after turn meanwhile, and fill the device.
+ */
+static struct dt_group *awaited(struct dt_dev *dev)
+{
+	u64 more = dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]);
+	const struct dt_list *pos;
+	struct dt_group *grp;
+
+	if (dev->nr_active > AWAITED_GROUPS)
+		return NULL;
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
+		grp = DT_CONTAINER(pos, struct dt_group, active);
+		if (grp != dev->turn_grp && !grp->own->nr_queued &&
+		    grp->own->nr_inflight && stands_first(dev, grp->own, more))
+			return grp;
+	}
+	return NULL;
+}
+
+static void begin_turn(struct dt_dev *dev, struct dt_group *grp)
+{
+	dev->turn_grp = grp;
+	dev->turn_queue = NULL;
+	dev->turn_used_ns = 0;
+	grp->stats.slices++;
+}
+
 static bool hold(struct dt_dev *dev, const struct dt_think *think,
 		 const struct dt_entity *ent)
 {
@@ -274,6 +306,7 @@ static void review_turn(struct dt_dev *dev)
 {
 	struct dt_group *grp = dev->turn_grp;
 	struct dt_queue *queue = dev->turn_queue;
+	struct dt_group *next;
 	u64 more = 0;
 
 	stop_holding(dev);
@@ -286,11 +319,16 @@ static void review_turn(struct dt_dev *dev)
 	if (queue && dt_line_best(&grp->queues.ready) < queue->ent.class)
 		dev->turn_queue = queue = NULL;
 	if (dev->turn_used_ns >= turn_length(dev)) {
-		if (!stands_first(dev, grp->own, 0)) {
+		next = awaited(dev);
+		if (next) {
+			begin_turn(dev, next);
+			grp = next;
+		} else if (stands_first(dev, grp->own, 0)) {
+			renew_turn(dev);
+		} else {
 			end_turn(dev);
 			return;
 		}
-		renew_turn(dev);
 		queue = dev->turn_queue;
 	}
 	if (queue) {
@@ -325,6 +363,8 @@ void dt_dev_review(struct dt_dev *dev)
 		if (!dt_list_empty(&dev->express)) {
 			stop_holding(dev);
 			work = true;
+		} else if (dt_has_plenty(dev)) {
+			stop_holding(dev);
 		} else {
 			review_turn(dev);
 			work = !dev->holding;
@@ -471,11 +511,8 @@ static inline void account_wait(const struct dt_dev *dev,
 
 static void note_turn(struct dt_dev *dev, struct dt_queue *queue)
 {
-	if (dev->turn_grp != queue->grp) {
-		dev->turn_grp = queue->grp;
-		dev->turn_used_ns = 0;
-		queue->grp->stats.slices++;
-	}
+	if (dev->turn_grp != queue->grp)
+		begin_turn(dev, queue->grp);
 	dev->turn_queue = queue;
 }
 
@@ -513,6 +550,8 @@ static __always_inline void note_sent(struct dt_dev *dev, struct dt_item *item,
 			queue->follow_ns -= queue->follow_ns / FOLLOW_FORGET;
 		dev->last_queue = queue;
 	}
+	if (!plain && dev->rotational)
+		dev->nr_sectors += item->sectors;
 	if (!plain && dt_by_gap(dev))
 		dt_cache_sent(dev, item);
 }
@@ -695,6 +734,8 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item,
 	}
 	dev->nr_heavy -= !item->light;
 	dev->estimates_ns -= estimate;
+	if (!plain && dev->rotational)
+		dev->nr_sectors -= item->sectors;
 	if (!given) {
 		grp->stats.time_ns[item->dir] += actual;
 		dev->charged_ns += actual;

@@ -5,6 +5,22 @@
 #include "depth.h"
 #include "disktime.h"
 
+/*
+ * So much of one group at a time is enough in a device with one head: with
+ * requests of this size it has hardly anything to gain from more, and who comes
+ * next would wait for all of it.
+ */
+#define DT_PLENTY_NS		(80 * DT_NSEC_PER_MSEC)
+#define DT_PLENTY_SECTORS	8192
+
+/* Whether the group that has the turn is to wait until some is served. */
+static inline bool dt_has_plenty(const struct dt_dev *dev)
+{
+	return dev->rotational && dev->nr_sectors >= DT_PLENTY_SECTORS &&
+	       dev->estimates_ns >= DT_PLENTY_NS &&
+	       dev->turn_grp && dev->turn_grp->own->nr_inflight;
+}
+
 /* Whether there is work, where there are neither turns nor a fault. */
 static inline bool dt_fits(struct dt_dev *dev)
 {

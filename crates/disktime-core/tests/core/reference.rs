@@ -121,6 +121,8 @@ struct Model {
     serial: u64,
     cost: [u64; 2],
     service: u64,
+    /// Groups of which anything is queued or in the device, in the order in which they came to be.
+    busy_groups: Vec<usize>,
     turn_grp: Option<usize>,
     turn_queue: Option<usize>,
     turn_used: u64,
@@ -174,6 +176,7 @@ impl Model {
             serial: 0,
             cost: [0; 2],
             service: 0,
+            busy_groups: Vec::new(),
             turn_grp: None,
             turn_queue: None,
             turn_used: 0,
@@ -472,6 +475,54 @@ impl Model {
         }
     }
 
+    /// What the longer of the two directions takes, if any of it is in the device.
+    fn more(&self, leaf: usize) -> u64 {
+        match self.ents[leaf].inflight {
+            0 => 0,
+            _ => self.cost[0].max(self.cost[1]),
+        }
+    }
+
+    fn stands_first(&self, e: usize, more: u64) -> bool {
+        self.path(e).iter().all(|&e| self.comes_first(e, more))
+    }
+
+    /// A group that would be first were it to issue again, with all that it has in the device.
+    fn awaited(&self) -> Option<usize> {
+        let mut others = self.busy_groups.iter().copied();
+        others.find(|&group| {
+            let leaf = self.groups[group].leaf;
+            Some(group) != self.turn_grp
+                && self.busy_groups.len() <= 16
+                && self.ents[leaf].queued == 0
+                && self.stands_first(leaf, self.more(leaf))
+        })
+    }
+
+    /// 80 ms and 4 MiB, or more, are in the device, some of it of whose turn it is.
+    fn has_plenty(&self) -> bool {
+        let estimates = self.flying.values().map(|item| item.estimate);
+        let sectors = self.flying.values().map(|item| item.request.sectors);
+        self.rotational
+            && estimates.sum::<u64>() >= 80 * MS
+            && sectors.map(u64::from).sum::<u64>() >= 8192
+            && self
+                .turn_grp
+                .is_some_and(|group| self.ents[self.groups[group].leaf].inflight > 0)
+    }
+
+    fn note_busy_groups(&mut self) {
+        let busy = |ent: &Ent| ent.queued + ent.inflight > 0;
+        let (ents, groups) = (&self.ents, &self.groups);
+        self.busy_groups
+            .retain(|&group| busy(&ents[groups[group].leaf]));
+        for (group, Group { leaf, .. }) in groups.iter().enumerate() {
+            if busy(&ents[*leaf]) && !self.busy_groups.contains(&group) {
+                self.busy_groups.push(group);
+            }
+        }
+    }
+
     fn hold(&mut self, think: &Think, inflight: u32) -> bool {
         let until = self.wait_until(think, inflight);
         if until > 0 {
@@ -507,8 +558,10 @@ impl Model {
 
     fn review_turn(&mut self) {
         self.stop_holding();
-        let Some(group) = self.turn_grp else { return };
-        let leaf = self.groups[group].leaf;
+        let Some(mut group) = self.turn_grp else {
+            return;
+        };
+        let mut leaf = self.groups[group].leaf;
         let better_waits = |model: &Model, e: usize| {
             let ent = &model.ents[e];
             (0..ent.class).any(|class| model.occupied(ent.parent.unwrap(), class))
@@ -521,8 +574,16 @@ impl Model {
         {
             self.turn_queue = None;
         }
-        if self.turn_used >= self.turn_length() {
-            if !self.path(leaf).iter().all(|&e| self.comes_first(e, 0)) {
+        if self.turn_used >= self.turn_length()
+            && let Some(next) = self.awaited()
+        {
+            self.turn_grp = Some(next);
+            self.turn_queue = None;
+            self.turn_used = 0;
+            group = next;
+            leaf = self.groups[group].leaf;
+        } else if self.turn_used >= self.turn_length() {
+            if !self.stands_first(leaf, 0) {
                 return self.end_turn();
             }
             self.turn_used = 0;
@@ -555,12 +616,7 @@ impl Model {
             return;
         }
         let think = self.groups[group].think.clone();
-        let more = match self.ents[leaf].inflight {
-            0 => 0,
-            _ => self.cost[0].max(self.cost[1]),
-        };
-        let path = self.path(leaf);
-        let first = path.iter().all(|&e| self.comes_first(e, more));
+        let first = self.stands_first(leaf, self.more(leaf));
         if (self.tun.strict || first) && self.hold(&think, self.ents[leaf].inflight) {
             return;
         }
@@ -568,14 +624,16 @@ impl Model {
     }
 
     fn update(&mut self) {
+        self.note_busy_groups();
         let room = (self.flying.len() as u32) < self.depth();
         if room && !self.waiting.is_empty() {
-            if self.waiting.values().any(|item| item.express) {
+            let express = self.waiting.values().any(|item| item.express);
+            if express || self.has_plenty() {
                 self.stop_holding();
             } else if self.slice() > 0 {
                 self.review_turn();
             }
-            self.work = !self.holding;
+            self.work = express || !self.has_plenty() && !self.holding;
         } else {
             if self.holding {
                 self.stop_holding();
@@ -892,8 +950,9 @@ fn weight() -> impl Strategy<Value = u32> {
 }
 
 fn op() -> impl Strategy<Value = Op> {
+    let sectors = prop_oneof![6 => 1u32..9, 1 => 4096u32..=8192];
     let request =
-        (any::<bool>(), 0u64..40, 1u32..9, 0u8..40).prop_map(|(write, slot, sectors, flags)| {
+        (any::<bool>(), 0u64..40, sectors, 0u8..40).prop_map(|(write, slot, sectors, flags)| {
             Request {
                 dir: if write { Dir::Write } else { Dir::Read },
                 sector: if slot < 20 {

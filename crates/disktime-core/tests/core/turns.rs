@@ -186,6 +186,27 @@ fn share_is_proportional_with_turns() {
     }
 }
 
+/// Beside who has one request at a time, and it in the device, a deep queue is alone in line. It
+/// gets its turns and no more, and fills the device with half a turn's worth at most.
+#[test]
+fn deep_queue_s_turn_ends_while_the_other_s_request_is_in_the_device() {
+    for sync in [false, true] {
+        let mut bed = Bed::new(Disk::new(1, 31, 256).rotational(), constant(8 * MS), 6);
+        let root = bed.root();
+        let groups = [bed.group("one", root, 1000), bed.group("deep", root, 100)];
+        let one = bed.job(Job::new(groups[0]).think(50 * US).sequential(0));
+        let deep = Job::new(groups[1]).depth(64).sectors(2048);
+        bed.job(if sync { deep } else { deep.writeback() });
+        let got = bed.shares(&groups, 4 * SEC, 124 * SEC);
+        assert_shares("one beside 64", &got, &entitled(&[1000, 100]), 0.01);
+        let (p99, most) = (bed.latency(one, 0.99), bed.latency(one, 1.0));
+        report(&format!("P99 {} ms, most {} ms", p99 / MS, most / MS));
+        assert!(p99 < 10 * MS, "P99 {} ms", p99 / MS);
+        assert!(most < 260 * MS, "{} ms", most / MS);
+        bed.drain();
+    }
+}
+
 /// With fewer requests than readers, a reader that waits at the gate cannot issue: holding the
 /// device for it would be time lost.
 #[test]
