@@ -34,6 +34,11 @@
  * Thus all charges add up to the busy time and what is charged in advance, which
  * is at most a few seconds, and of a steady load always the same.
  *
+ * What a completion says of time may be late, most of all in a virtual machine.
+ * So who has waited is not told by its latency alone: meanwhile the head was
+ * done with two other things at least, at different times. By latency, a reader
+ * stood still for 70 s whose disk was a busy machine's.
+ *
  * Nobody can leave more in the cache than its share, for long: what it has put
  * there it has been charged, and it stands as far back. A group whose writes
  * never wait (it writes little, or the cache is that of an array) is charged its
@@ -53,8 +58,13 @@
 #include "cache.h"
 #include "line.h"
 
-/* Who is done sooner has not waited: the head hardly reaches anything so soon. */
+/*
+ * Who is done sooner has not waited: the head hardly reaches anything so soon.
+ * Nor has, whatever it took, who has not seen the head done with that many.
+ */
 #define ABSORBED_NS		DT_NSEC_PER_MSEC
+#define WAITED_FOR		2
+#define APART_NS		(DT_NSEC_PER_MSEC / 4)
 
 /* Part of writes that did not wait, 2^-16: more than this tells of a cache. */
 #define ABSORBING		4096
@@ -71,9 +81,14 @@
 /* In a span, reads at their mean are at most so many times its writes. */
 #define GUESSED			6
 
+/* The write that closes a span is charged no more than this, or its gap. */
+#define CLOSING_MAX_NS		(100 * DT_NSEC_PER_MSEC)
+/* And what a span says of its writes is at most so many times what was known. */
+#define STRANGE			4
+
 /* With so much charged in advance a read is charged next to nothing. */
 #define AHEAD_NS		((s64)DT_NSEC_PER_SEC)
-/* With more, nothing else is charged in advance. */
+/* It is no more than this. */
 #define AHEAD_MAX_NS		(4 * AHEAD_NS)
 
 void dt_cache_init(struct dt_cache *cache)
@@ -94,7 +109,15 @@ static void begin_span(struct dt_dev *dev)
 	cache->open = true;
 }
 
-/* Whether a write has been waiting ever since the head was done last. */
+/* Whether a write has stayed in the device longer than the cache takes. */
+static bool has_waited(const struct dt_cache *cache, const struct dt_item *item,
+		       u64 now)
+{
+	return cache->nr_done - item->done_before >= WAITED_FOR &&
+	       dt_before(item->dispatch_ns + ABSORBED_NS, now);
+}
+
+/* Whether one has been waiting ever since the head was done last. */
 static bool always_full(const struct dt_cache *cache)
 {
 	const struct dt_item *oldest;
@@ -102,7 +125,7 @@ static bool always_full(const struct dt_cache *cache)
 	if (dt_list_empty(&cache->writes))
 		return false;
 	oldest = DT_CONTAINER(cache->writes.next, struct dt_item, fifo);
-	return dt_before(oldest->dispatch_ns + ABSORBED_NS, cache->done_ns);
+	return has_waited(cache, oldest, cache->done_ns);
 }
 
 static void learn_writes(struct dt_group *grp, u64 took_ns, u32 nr)
@@ -135,20 +158,28 @@ static u64 end_span(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns)
 {
 	struct dt_cache *cache = &dev->cache;
 	u64 took = dev->busy_ns - cache->from_busy_ns, charge = gap_ns;
-	u64 reads = cache->known_ns + cache->guessed_ns, most;
+	u64 reads = cache->known_ns + cache->guessed_ns, most, mean;
 
 	cache->nr++;
-	most = grp->head.write_ns ? GUESSED * cache->nr * grp->head.write_ns :
-				    took / 4;
+	mean = grp->head.write_ns;
+	most = mean ? GUESSED * cache->nr * mean : took / 4;
 	if (cache->open && !cache->unsure && cache->guessed_ns <= most) {
 		took -= dt_min(took, reads);
+		/* One strange span is not to be believed. */
+		if (mean)
+			took = dt_min(took, STRANGE * cache->nr * mean +
+					    CLOSING_MAX_NS);
 		learn_writes(grp, took, cache->nr);
+	} else {
+		took = cache->nr * mean;
+	}
+	if (mean) {
 		/* What is too much already is kept for the next. */
 		charge = took - dt_min(took, cache->charged_ns);
+		charge = dt_min(charge, dt_max(gap_ns, CLOSING_MAX_NS));
 		cache->charged_ns -= dt_min(took, cache->charged_ns);
+		cache->charged_ns = dt_min(cache->charged_ns, CLOSING_MAX_NS);
 	} else {
-		if (grp->head.write_ns)
-			charge = grp->head.write_ns;
 		cache->charged_ns = 0;
 	}
 	begin_span(dev);
@@ -209,7 +240,7 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 	struct dt_cache *cache = &dev->cache;
 	struct dt_group *grp = item->queue->grp;
 	bool write = item->dir == DT_WRITE, full = always_full(cache);
-	bool waited = dev->clock_ns - item->dispatch_ns > ABSORBED_NS;
+	bool waited = has_waited(cache, item, dev->clock_ns);
 	u64 charge;
 
 	if (write) {
@@ -218,6 +249,12 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 			cache->absorbed += 65536 >> ABSORBED_SHIFT;
 	}
 	dt_list_unlink(&item->fifo);
+	/* What is told at once may have been done at once, or told late. */
+	if ((!write || waited) &&
+	    dt_before(cache->counted_ns + APART_NS, dev->clock_ns)) {
+		cache->counted_ns = dev->clock_ns;
+		cache->nr_done++;
+	}
 	if (cache->absorbed < ABSORBING) {
 		cache->open = false;
 		cache->done_ns = dev->clock_ns;
@@ -234,8 +271,13 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 		gap_ns = 0;
 	else
 		cache->done_ns = dev->clock_ns;
-	if (cache->ahead_ns > AHEAD_MAX_NS || cache->ahead_ns < -AHEAD_MAX_NS)
-		charge = gap_ns;
+	/* Too little was charged, or too much: from now on gaps are, or it is lost. */
+	if (cache->ahead_ns < -AHEAD_MAX_NS)
+		charge = dt_max(charge, gap_ns);
 	cache->ahead_ns += (s64)(charge - gap_ns);
+	if (cache->ahead_ns > AHEAD_MAX_NS) {
+		dev->excess_ns -= cache->ahead_ns - AHEAD_MAX_NS;
+		cache->ahead_ns = AHEAD_MAX_NS;
+	}
 	return charge;
 }

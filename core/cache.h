@@ -16,6 +16,7 @@ static inline void dt_cache_sent(struct dt_dev *dev, struct dt_item *item)
 {
 	if (dev->nr_inflight == 1)
 		dev->cache.done_ns = dev->clock_ns;
+	item->done_before = dev->cache.nr_done;
 	if (item->dir == DT_WRITE)
 		dt_list_add_tail(&dev->cache.writes, &item->fifo);
 	else

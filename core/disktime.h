@@ -242,6 +242,7 @@ struct dt_item {
 	bool follows;			/* the device had just served its queue */
 	u64 dispatch_ns;
 	u64 vbusy;			/* dev->vbusy at dispatch */
+	u32 done_before;		/* dev->cache.nr_done at dispatch */
 	u64 estimate_ns;		/* what was charged at dispatch */
 	struct dt_node node;		/* queue->sorted; key: first sector */
 };
@@ -308,6 +309,8 @@ struct dt_fit {
 struct dt_cache {
 	struct dt_list writes;		/* in flight, by dispatch */
 	u64 done_ns;			/* when the head was done last */
+	u32 nr_done;			/* so often it was, as far as is known */
+	u64 counted_ns;			/* when that was counted last */
 	s64 ahead_ns;			/* charged before the head has moved */
 	u32 absorbed;			/* part that did not wait, 2^-16 */
 
