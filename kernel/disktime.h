@@ -159,6 +159,13 @@ const char *disktime_class_name(u8 class);
 void disktime_show_stats(struct seq_file *s, struct disktime_group *grp);
 
 /* queues.c; all under dev->lock */
+static inline bool disktime_same_key(const struct disktime_key *a,
+				     const struct disktime_key *b)
+{
+	return a->tgid == b->tgid && a->ioprio == b->ioprio &&
+	       a->sync == b->sync && a->head == b->head;
+}
+
 struct disktime_queue *disktime_queue_get(struct disktime_dev *dev,
 					  struct disktime_group *grp,
 					  const struct disktime_key *key,

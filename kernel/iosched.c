@@ -244,12 +244,17 @@ static struct disktime_queue *queue_for(struct disktime_iosched *ios,
 	struct disktime_rq *drq = disktime_rq_of(rq);
 	struct disktime_dev *dev = ios->dev;
 	struct disktime_key key = { .head = true, .sync = true };
+	struct disktime_group *grp = disktime_bio_group(dev, rq->bio);
+	struct disktime_queue *queue = grp->recent;
 
 	if (!at_head)
 		disktime_make_key(ios, &key, rq->cmd_flags, drq->tgid,
 				  req_get_ioprio(rq));
-	return disktime_queue_get(dev, disktime_bio_group(dev, rq->bio), &key,
-				  now);
+	if (likely(queue && disktime_same_key(&queue->key, &key))) {
+		queue->refs++;
+		return queue;
+	}
+	return disktime_queue_get(dev, grp, &key, now);
 }
 
 /*
@@ -265,8 +270,9 @@ static bool may_pass(const struct disktime_iosched *ios,
 }
 
 /*
- * The requests that have passed, in order. They are linked one way by hand:
- * with CONFIG_DEBUG_LIST, which distributions set, two calls a request less.
+ * A request that has passed alone is for the next dispatch to have. They are
+ * linked one way by hand: with CONFIG_DEBUG_LIST, which distributions set, two
+ * calls a request less.
  */
 static void pass_on(struct disktime_iosched *ios, struct request *rq)
 {
@@ -290,21 +296,29 @@ static struct request *take_passed(struct disktime_iosched *ios)
 }
 
 /*
- * Hand it over at @now, if nobody waits and the device has room. One reading of
- * the clock does for all that are inserted together.
+ * Whether it is for the device to have at @now, nobody being before it. One
+ * reading of the clock does for all that are inserted together.
  */
-static bool pass(struct disktime_iosched *ios, struct request *rq,
-		 struct disktime_rq *drq, u64 now)
+static __always_inline bool pass(struct disktime_iosched *ios,
+				 struct request *rq, u64 now)
 {
 	struct disktime_dev *dev = ios->dev;
-	struct dt_item *item = &drq->item;
+	struct disktime_rq *drq;
+	struct dt_item *item;
 
-	if (dev->core.nr_queued ||
+	if (!disktime_rq_is_sched(rq))
+		return false;
+	drq = disktime_rq_of(rq);
+	if (!drq)
+		return false;
+	if (!drq->queue)
+		drq->queue = queue_for(ios, rq, false, now);
+	item = &drq->item;
+	if (!drq->queue || dev->core.nr_queued ||
 	    !dt_pass(&dev->core, &drq->queue->core, item,
 		     op_is_write(req_op(rq)) ? DT_WRITE : DT_READ,
 		     blk_rq_pos(rq), blk_rq_sectors(rq), now))
 		return false;
-	pass_on(ios, rq);
 	drq->queue->grp->nr_inserted++;
 	disktime_gate_inserted(ios, rq);
 	if (trace_disktime_pick_enabled())
@@ -372,31 +386,6 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 	}
 }
 
-/* Hand over what can be of the list's beginning. Under dev->lock. */
-static void pass_some(struct disktime_iosched *ios, struct list_head *list)
-{
-	struct list_head *node = list->next, *next;
-	u64 now = disktime_now();
-	struct disktime_rq *drq;
-	struct request *rq;
-
-	for (; node != list; node = next) {
-		rq = list_entry(node, struct request, queuelist);
-		next = node->next;
-		if (!disktime_rq_is_sched(rq))
-			break;
-		drq = disktime_rq_of(rq);
-		if (!drq)
-			break;
-		if (!drq->queue)
-			drq->queue = queue_for(ios, rq, false, now);
-		if (!drq->queue || !pass(ios, rq, drq, now))
-			break;
-	}
-	list->next = node;
-	node->prev = list;
-}
-
 /* Put the rest of the list in line, and let go of dev->lock. */
 static noinline void insert_rest(struct disktime_iosched *ios,
 				 struct list_head *list, bool at_head)
@@ -421,22 +410,63 @@ static noinline void insert_rest(struct disktime_iosched *ios,
 	}
 }
 
+/*
+ * Several requests while nothing is queued. Those that pass go where others
+ * stand that the driver had no room for: they are issued together before the
+ * scheduler is asked for more, and each takes half of what asking takes. Lets
+ * go of dev->lock.
+ */
+static noinline void insert_several(struct disktime_iosched *ios,
+				    struct blk_mq_hw_ctx *hctx,
+				    struct list_head *list)
+{
+	u64 now = disktime_now();
+	struct list_head *node;
+	struct request *rq;
+	LIST_HEAD(passed);
+
+	list_for_each(node, list) {
+		rq = list_entry(node, struct request, queuelist);
+		if (!pass(ios, rq, now))
+			break;
+		rq->rq_flags |= RQF_STARTED;
+	}
+	list_cut_before(&passed, list, node);
+	if (list_empty(list))
+		spin_unlock_irq(&ios->dev->lock);
+	else
+		insert_rest(ios, list, false);
+	if (list_empty(&passed))
+		return;
+	spin_lock(&hctx->lock);
+	list_splice_tail(&passed, &hctx->dispatch);
+	spin_unlock(&hctx->lock);
+}
+
 /* Called from blk_mq_insert_request(), blk_mq_dispatch_plug_list(). */
 DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 {
 	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
 	struct disktime_dev *dev = ios->dev;
+	struct request *rq;
 
 	spin_lock_irq(&dev->lock);
 	disktime_drain(dev);
-	if (!dev->core.nr_queued && !at_head && may_pass(ios, hctx))
-		pass_some(ios, list);
-	if (!list_empty(list)) {
-		insert_rest(ios, list, at_head);
-		return;
+	if (!dev->core.nr_queued && !at_head && may_pass(ios, hctx)) {
+		if (list->next->next != list) {
+			insert_several(ios, hctx, list);
+			return;
+		}
+		rq = list_entry(list->next, struct request, queuelist);
+		if (likely(pass(ios, rq, disktime_now()))) {
+			INIT_LIST_HEAD(list);
+			pass_on(ios, rq);
+			/* Nothing is queued: no completion is needed. */
+			spin_unlock_irq(&dev->lock);
+			return;
+		}
 	}
-	/* Nothing is queued that was not, so that no completion is needed. */
-	spin_unlock_irq(&dev->lock);
+	insert_rest(ios, list, at_head);
 }
 
 /* Called from __blk_mq_do_dispatch_sched(), on several CPUs at once. */

@@ -29,12 +29,6 @@ static u32 hash_key(const struct disktime_group *grp,
 	return hash_64(mix, 32);
 }
 
-static bool same_key(const struct disktime_key *a, const struct disktime_key *b)
-{
-	return a->tgid == b->tgid && a->ioprio == b->ioprio &&
-	       a->sync == b->sync && a->head == b->head;
-}
-
 struct disktime_queue *disktime_queue_find(struct disktime_dev *dev,
 					   struct disktime_group *grp,
 					   const struct disktime_key *key)
@@ -43,10 +37,10 @@ struct disktime_queue *disktime_queue_find(struct disktime_dev *dev,
 
 	lockdep_assert_held(&dev->lock);
 
-	if (grp->recent && same_key(&grp->recent->key, key))
+	if (grp->recent && disktime_same_key(&grp->recent->key, key))
 		return grp->recent;
 	hash_for_each_possible(dev->queues, queue, hash, hash_key(grp, key)) {
-		if (queue->grp == grp && same_key(&queue->key, key)) {
+		if (queue->grp == grp && disktime_same_key(&queue->key, key)) {
 			grp->recent = queue;
 			return queue;
 		}
