@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::direct::{Had, Limits, Load, Order, Window, drive};
 use super::{Spread, Task, Verdict, each, table};
+use crate::results::jain;
 use crate::sim::WAKE_NS;
 
 /// The drives, each at its own speed.
@@ -212,16 +213,6 @@ pub(super) fn best_split(
         }
     }
     Ok(best)
-}
-
-/// Jain's index: 1 where all have the same, 1/n where one of n has everything.
-fn jain(values: &[f64]) -> f64 {
-    let sum: f64 = values.iter().sum();
-    let squares: f64 = values.iter().map(|v| v * v).sum();
-    match squares > 0.0 {
-        true => sum * sum / (values.len() as f64 * squares),
-        false => 0.0,
-    }
 }
 
 /// One pair on one drive, over all seeds.

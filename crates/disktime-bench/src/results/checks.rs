@@ -3,7 +3,7 @@
 use crate::scenario::{Check, Metric, Scenario};
 
 use super::outcome::{CheckResult, GroupResult, Outcome, TraceFacts};
-use super::{median, part};
+use super::{jain, median, part};
 
 /// Of what, what was measured, what the weights promise.
 type Value = (String, Option<f64>, Option<f64>);
@@ -148,6 +148,13 @@ impl Check {
                 let first = chosen.first().and_then(|n| got(n));
                 let value = first.zip(sum).and_then(|(a, b)| part(a, b));
                 vec![(format!("part of {}", chosen.join(" among ")), value, None)]
+            }
+            Metric::Jain => {
+                let groups = outcome.groups.iter().filter(|g| listed(&g.name));
+                let promised = |g: &GroupResult| part(g.got?, g.entitled);
+                let all: Option<Vec<f64>> = groups.map(promised).collect();
+                let value = all.filter(|all| !all.is_empty()).map(|all| jain(&all));
+                vec![("Jain's index of shares by weights".into(), value, None)]
             }
             Metric::UnionError => {
                 let value = outcome.trace.as_ref().and_then(TraceFacts::union_error);

@@ -129,6 +129,16 @@ fn part(value: f64, all: f64) -> Option<f64> {
     (all > 0.0).then(|| value / all)
 }
 
+/// Jain's index: 1 where all have the same, 1/n where one of n has everything.
+pub(crate) fn jain(values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|v| v * v).sum();
+    match squares > 0.0 {
+        true => sum * sum / (values.len() as f64 * squares),
+        false => 0.0,
+    }
+}
+
 /// What a job left, of all times it was started: the files whose names go on with something
 /// that `is_it`. Each goes to `take`.
 fn left_by_job(

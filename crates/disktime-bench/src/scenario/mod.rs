@@ -521,6 +521,8 @@ pub enum Metric {
     TraceRatio,
     /// What the first of the groups got, of what all the listed got.
     Part,
+    /// Jain's index of what each group got by what its weight promises.
+    Jain,
     /// When the first of the groups was done, by when the second was.
     FinishRatio,
     /// When the group was done, by when it was in the baseline.
