@@ -240,6 +240,7 @@ struct dt_item {
 	bool sorted;			/* on queue->sorted as well */
 	bool light;			/* its group was behind */
 	bool follows;			/* the device had just served its queue */
+	u32 chain;			/* the turn whose group waits for it */
 	u64 dispatch_ns;
 	u64 vbusy;			/* dev->vbusy at dispatch */
 	u32 done_before;		/* dev->cache.nr_done at dispatch */
@@ -383,6 +384,8 @@ struct dt_dev {
 	struct dt_light light;
 	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;
+	u32 turn;			/* serial number; 0 is none's */
+	u32 nr_chained;			/* so many that it waits for in flight */
 	bool holding;			/* idle for turn_grp's or turn_queue's next */
 	bool work;			/* has_work; written under the lock */
 	struct dt_group *turn_grp;	/* whose turn it is, or NULL */

@@ -265,6 +265,7 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->think = (struct dt_think) { 0 };
 	grp->last_dispatch_ns = dev->clock_ns;
 	grp->lat_min_ns = 0;
+	grp->head = (struct dt_head) { 0 };
 	grp->dither_ns = 0;
 	grp->dither_window = 0;
 	grp->dithered_up = false;

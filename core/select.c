@@ -26,6 +26,12 @@
  * behind; also while its requests are in the device and nothing of it is queued,
  * as whatever filled the free slots would be served before it.
  *
+ * A commit goes on in another group: its process waits for the file system's
+ * journal, whose requests go express. What goes express while the group that
+ * has the turn has nothing queued or in flight is taken to be what it waits
+ * for, a link of its chain: the turn goes on while that is in flight, think
+ * times are from link to link, and the group pays for it in virtual time.
+ *
  * dev->work says whether a dispatch would return an item. It is derived anew
  * after every event, under the lock, from the same state that the dispatch
  * will see: while the device is held it is false, and stays false until the
@@ -279,6 +285,8 @@ static void begin_turn(struct dt_dev *dev, struct dt_group *grp)
 	dev->turn_grp = grp;
 	dev->turn_queue = NULL;
 	dev->turn_used_ns = 0;
+	dev->nr_chained = 0;
+	dev->turn += dev->turn == ~0u ? 2 : 1;
 	grp->stats.slices++;
 }
 
@@ -290,7 +298,7 @@ static bool hold(struct dt_dev *dev, const struct dt_think *think,
 	/* With no request free it cannot issue before others are served. */
 	if (!ent->nr_granted && !dt_gate_keeps_for(dev, dev->turn_grp))
 		return false;
-	until = wait_until(dev, think, ent->nr_inflight);
+	until = wait_until(dev, think, ent->nr_inflight + dev->nr_chained);
 	if (!until)
 		return false;
 	dev->holding = true;
@@ -425,6 +433,15 @@ static bool goes_express(const struct dt_group *grp)
 			 dt_virtual(EXPRESS_DEBT_NS, ent->weight));
 }
 
+/* Whether who has the turn waits for a request of this group that goes express. */
+static bool is_chained(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	const struct dt_group *turn = dev->turn_grp;
+
+	return turn && turn != grp && dev->slice_ns &&
+	       !turn->own->nr_queued && !turn->own->nr_inflight;
+}
+
 void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	       struct dt_item *item, enum dt_dir dir, u64 sector, u32 sectors,
 	       unsigned int flags, u64 now)
@@ -447,6 +464,10 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	item->state = DT_ITEM_QUEUED;
 	item->express = (flags & DT_INSERT_EXPRESS) && !dev->fault &&
 			goes_express(grp);
+
+	if (unlikely(item->express) && !dev->nr_chained &&
+	    is_chained(dev, grp))
+		think_end(dev, dev->turn_grp->own, &dev->turn_grp->think);
 
 	dt_queue_add(queue, item, flags & DT_INSERT_HEAD,
 		     dev->tun.order != DT_ORDER_FIFO);
@@ -525,6 +546,7 @@ static inline void note_sending(struct dt_dev *dev, struct dt_item *item)
 	queue->grp->last_dispatch_ns = dev->clock_ns;
 	queue->grp->stats.express += item->express;
 	item->follows = false;
+	item->chain = 0;
 	item->vbusy = dev->vbusy;
 	item->state = DT_ITEM_DISPATCHED;
 	item->dispatch_ns = dev->clock_ns;
@@ -610,6 +632,10 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 	dt_queue_del(queue, item);
 	dt_list_unlink(&item->all);
 	note_sending(dev, item);
+	if (!plain && unlikely(item->express) && is_chained(dev, queue->grp)) {
+		item->chain = dev->turn;
+		dev->nr_chained++;
+	}
 	class = dt_path_dispatched(dev, queue, charge, dev->clock_ns);
 	account_wait(dev, &queue->grp->stats, item, class);
 	note_sent(dev, item, class, plain);
@@ -703,6 +729,19 @@ static __always_inline struct dt_item *dispatch(struct dt_dev *dev, u64 now,
 	return item;
 }
 
+/* A link of the chain is done, if whoever waits for it still has the turn. */
+static void chain_on(struct dt_dev *dev, u64 took_ns)
+{
+	struct dt_group *grp = dev->turn_grp;
+
+	if (!grp)
+		return;
+	dev->nr_chained--;
+	dev->turn_used_ns += took_ns;
+	dt_path_charge(dev, grp->own, took_ns);
+	grp->think.last_end_ns = dev->clock_ns;
+}
+
 static noinline struct dt_item *dispatch_any(struct dt_dev *dev, u64 now)
 {
 	return dispatch(dev, now, false);
@@ -743,6 +782,8 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item,
 	queue->think.last_end_ns = now;
 	grp->think.last_end_ns = now;
 	dt_path_completed(dev, queue, (s64)(actual - estimate));
+	if (!plain && unlikely(item->chain && item->chain == dev->turn))
+		chain_on(dev, actual);
 	return actual;
 }
 

@@ -104,6 +104,8 @@ struct Item {
     estimate: u64,
     /// The device had just served its queue, and nothing else was in it.
     follows: bool,
+    /// The turn whose group waits for it.
+    chain: Option<u32>,
     /// What it was charged so far, in 2^-16 ns.
     shares: u64,
 }
@@ -126,6 +128,9 @@ struct Model {
     turn_grp: Option<usize>,
     turn_queue: Option<usize>,
     turn_used: u64,
+    turn: u32,
+    /// In flight, and waited for by who has the turn.
+    chained: u32,
     holding: bool,
     hold_until: u64,
     hold_idle: u64,
@@ -180,6 +185,8 @@ impl Model {
             turn_grp: None,
             turn_queue: None,
             turn_used: 0,
+            turn: 0,
+            chained: 0,
             holding: false,
             hold_until: 0,
             hold_idle: 0,
@@ -458,6 +465,23 @@ impl Model {
         self.turn_queue = None;
     }
 
+    fn begin_turn(&mut self, group: usize) {
+        self.turn_grp = Some(group);
+        self.turn_queue = None;
+        self.turn_used = 0;
+        self.turn += 1;
+        self.chained = 0;
+    }
+
+    /// Whether who has the turn is idle, so that it may wait for what this group sends express.
+    fn is_chained(&self, group: usize) -> bool {
+        let idle = |turn: usize| {
+            let ent = &self.ents[self.groups[turn].leaf];
+            turn != group && ent.queued + ent.inflight == 0
+        };
+        self.slice() > 0 && self.turn_grp.is_some_and(idle)
+    }
+
     fn comes_first(&self, e: usize, more: u64) -> bool {
         let ent = &self.ents[e];
         match self.pick(ent.parent.unwrap()) {
@@ -524,7 +548,7 @@ impl Model {
     }
 
     fn hold(&mut self, think: &Think, inflight: u32) -> bool {
-        let until = self.wait_until(think, inflight);
+        let until = self.wait_until(think, inflight + self.chained);
         if until > 0 {
             self.holding = true;
             self.hold_until = until;
@@ -577,9 +601,7 @@ impl Model {
         if self.turn_used >= self.turn_length()
             && let Some(next) = self.awaited()
         {
-            self.turn_grp = Some(next);
-            self.turn_queue = None;
-            self.turn_used = 0;
+            self.begin_turn(next);
             group = next;
             leaf = self.groups[group].leaf;
         } else if self.turn_used >= self.turn_length() {
@@ -675,6 +697,12 @@ impl Model {
                 think.sample((now - think.last_end).min(longest));
             }
         }
+        if turns && within_debt && request.express && self.chained == 0 && self.is_chained(group) {
+            let think = &mut self.groups[self.turn_grp.unwrap()].think;
+            if think.last_end > 0 {
+                think.sample((now - think.last_end).min(longest));
+            }
+        }
         let serial = self.stamp();
         self.waiting.insert(
             id,
@@ -688,6 +716,7 @@ impl Model {
                 dispatched: 0,
                 estimate: 0,
                 follows: false,
+                chain: None,
                 shares: 0,
             },
         );
@@ -779,8 +808,7 @@ impl Model {
                 let queue = chosen.unwrap();
                 let group = self.queues[queue].group;
                 if self.turn_grp != Some(group) {
-                    self.turn_grp = Some(group);
-                    self.turn_used = 0;
+                    self.begin_turn(group);
                 }
                 self.turn_queue = Some(queue);
                 self.item_of(queue)
@@ -788,6 +816,10 @@ impl Model {
         };
         let mut item = self.waiting.remove(&id).unwrap();
         let turns = self.slice() > 0;
+        if item.express && self.is_chained(self.queues[item.queue].group) {
+            item.chain = Some(self.turn);
+            self.chained += 1;
+        }
         let queue = &mut self.queues[item.queue];
         let dir = item.request.dir as usize;
         let gap = item.request.sector.abs_diff(queue.next_sector);
@@ -844,6 +876,14 @@ impl Model {
         }
         self.queues[item.queue].think.last_end = now;
         self.groups[group].think.last_end = now;
+        if item.chain == Some(self.turn)
+            && let Some(turn) = self.turn_grp
+        {
+            self.chained -= 1;
+            self.turn_used += actual;
+            self.charge_path(self.groups[turn].leaf, actual as i64);
+            self.groups[turn].think.last_end = now;
+        }
         if done {
             let dir = item.request.dir as usize;
             let own = &mut self.queues[item.queue].cost[dir];

@@ -207,6 +207,66 @@ fn deep_queue_s_turn_ends_while_the_other_s_request_is_in_the_device() {
     }
 }
 
+/// A commit goes from its process to the journal and back; nobody else's requests come between.
+#[test]
+fn turn_goes_on_while_its_group_waits_for_what_goes_express() {
+    use disktime_core::{Class, Device, Dir, Request, Weight};
+
+    let mut dev = Device::new(8, 256, true, Nanos(0)).unwrap();
+    dev.set_checked(true);
+    let queue = |dev: &mut Device, group| {
+        dev.add_queue(group, true, Weight::default(), Class::Be, Nanos(0))
+            .unwrap()
+    };
+    let root = dev.root();
+    let [commits, other] = [1000, 100].map(|weight| {
+        let weight = Weight::new(weight).unwrap();
+        dev.add_group(root, weight, Class::Be).unwrap()
+    });
+    let (own, journal) = (queue(&mut dev, commits), queue(&mut dev, root));
+    let others = queue(&mut dev, other);
+    let write = |sector, express| Request {
+        dir: Dir::Write,
+        sector,
+        sectors: 8,
+        express,
+        ..Request::default()
+    };
+    let mut now = MS;
+    let mut after = |by: u64| {
+        now += by;
+        Nanos(now)
+    };
+    // They are served until it is the other's turn.
+    for at in 0..64 {
+        let request = write((1 << 30) + 4096 * at, false);
+        dev.insert(others, request, after(0)).unwrap();
+    }
+    let mut waited = dev.dispatch(after(0)).unwrap();
+    let first = dev.insert(own, write(0, false), after(0)).unwrap();
+    while waited != first {
+        dev.complete(waited, after(8 * MS)).unwrap();
+        waited = dev.dispatch(after(0)).unwrap();
+    }
+    dev.complete(first, after(8 * MS)).unwrap();
+    let mut chain = [(journal, true), (journal, true), (own, false)]
+        .into_iter()
+        .cycle();
+    let mut links = 0;
+    while !dev.has_work() {
+        let (queue, express) = chain.next().unwrap();
+        let request = write(8 * links, express);
+        let item = dev.insert(queue, request, after(100 * US)).unwrap();
+        assert_eq!(dev.dispatch(after(0)), Some(item), "{}", dev.dump());
+        assert!(!dev.has_work(), "{}", dev.dump());
+        dev.complete(item, after(8 * MS)).unwrap();
+        links += 1;
+    }
+    // All of it counts as its own: the others had 160 ms, and a tenth of its weight.
+    report(&format!("the others' turn after {links} links"));
+    assert!((180..=220).contains(&links), "{links} links");
+}
+
 /// With fewer requests than readers, a reader that waits at the gate cannot issue: holding the
 /// device for it would be time lost.
 #[test]
