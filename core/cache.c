@@ -45,7 +45,8 @@
  * gaps: nothing is known of its writes, and it does not fill the cache.
  *
  * On a disk without a cache, or behind one that is always full, writes wait for
- * the head; while hardly any do not, none of this is done and gaps are exact.
+ * the head; while hardly any are done at once, none of this is done and gaps are
+ * exact.
  *
  * Rejected: to learn what a read takes while nobody writes, and to charge the
  * rest to who wrote (the error of the one, 3 %, is a half of a light writer's
@@ -66,7 +67,7 @@
 #define WAITED_FOR		2
 #define APART_NS		(DT_NSEC_PER_MSEC / 4)
 
-/* Part of writes that did not wait, 2^-16: more than this tells of a cache. */
+/* Part of writes that were done so soon, 2^-16: more tells of a cache. */
 #define ABSORBING		4096
 #define ABSORBED_SHIFT		6
 
@@ -117,7 +118,10 @@ static bool has_waited(const struct dt_cache *cache, const struct dt_item *item,
 	       dt_before(item->dispatch_ns + ABSORBED_NS, now);
 }
 
-/* Whether one has been waiting ever since the head was done last. */
+/*
+ * Whether one has been there for so long ever since the head was done last. What
+ * is told late makes a read dearer in the mean than it is, and then by little.
+ */
 static bool always_full(const struct dt_cache *cache)
 {
 	const struct dt_item *oldest;
@@ -125,7 +129,7 @@ static bool always_full(const struct dt_cache *cache)
 	if (dt_list_empty(&cache->writes))
 		return false;
 	oldest = DT_CONTAINER(cache->writes.next, struct dt_item, fifo);
-	return has_waited(cache, oldest, cache->done_ns);
+	return dt_before(oldest->dispatch_ns + ABSORBED_NS, cache->done_ns);
 }
 
 static void learn_writes(struct dt_group *grp, u64 took_ns, u32 nr)
@@ -245,7 +249,7 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 
 	if (write) {
 		cache->absorbed -= cache->absorbed >> ABSORBED_SHIFT;
-		if (!waited)
+		if (dev->clock_ns - item->dispatch_ns <= ABSORBED_NS)
 			cache->absorbed += 65536 >> ABSORBED_SHIFT;
 	}
 	dt_list_unlink(&item->fifo);

@@ -313,7 +313,7 @@ struct dt_cache {
 	u32 nr_done;			/* so often it was, as far as is known */
 	u64 counted_ns;			/* when that was counted last */
 	s64 ahead_ns;			/* charged before the head has moved */
-	u32 absorbed;			/* part that did not wait, 2^-16 */
+	u32 absorbed;			/* part that was done at once, 2^-16 */
 
 	/* The span since a write has waited. */
 	bool open;
