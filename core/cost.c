@@ -175,6 +175,11 @@ static int gain(const struct dt_fit *fit)
 	       fit->windows < WINDOWS_FINE ? 1 : 2;
 }
 
+static void note_used(struct dt_fit *fit, s64 sum)
+{
+	fit->used = (u32)((3 * (s64)fit->used + clamp(sum, 0, 4 * ONE)) / 4);
+}
+
 static void learn(struct dt_fit *fit, u64 busy_ns)
 {
 	s64 part[DT_NR_DIRS][DT_NR_COSTS], way[DT_NR_DIRS][DT_NR_COSTS];
@@ -182,6 +187,18 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 	int dir, i;
 	u64 before;
 
+	/*
+	 * Held back, the device says nothing of what it could have done; but
+	 * more than all of it was not done, noise aside.
+	 */
+	if (fit->limited) {
+		sum = fraction(worth(fit), busy_ns);
+		if (!fit->windows || sum < ONE + ONE / 16) {
+			note_used(fit, sum);
+			fit->paired = false;
+			return;
+		}
+	}
 	if (!fit->windows++) {
 		begin(fit, busy_ns);
 		return;
@@ -207,14 +224,8 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 		}
 	}
 	fit->paired = true;
-	sum = clamp(sum, 0, 4 * ONE);
-	fit->used = (u32)((3 * (s64)fit->used + sum) / 4);
-	/*
-	 * Held back, the device says nothing of what it could have done; but
-	 * more than all of it was not done, noise aside.
-	 */
-	if (!fit->limited || sum > ONE + ONE / 16)
-		move_costs(fit, part, ONE - dt_min(sum, 2 * ONE), gain(fit));
+	note_used(fit, sum);
+	move_costs(fit, part, ONE - dt_min(sum, 2 * ONE), gain(fit));
 }
 
 static void next_window(struct dt_dev *dev)
