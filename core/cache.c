@@ -36,8 +36,9 @@
  *
  * What a completion says of time may be late, most of all in a virtual machine.
  * So who has waited is not told by its latency alone: meanwhile the head was
- * done with two other things at least, at different times. By latency, a reader
- * stood still for 70 s whose disk was a busy machine's.
+ * done with two other things at least, at different times. By latency alone, on
+ * a busy host, one write was charged a long span that was none, and its group
+ * stood still for 70 s.
  *
  * Nobody can leave more in the cache than its share, for long: what it has put
  * there it has been charged, and it stands as far back. A group whose writes

@@ -60,15 +60,19 @@ fn run(setup: Setup) -> ([f64; 3], u64) {
     (had.map(|had| had / all), done)
 }
 
+/// How far the group that is worst off, or best, is from its share.
+fn worst_error(shares: &[f64; 3]) -> f64 {
+    let due = [8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0];
+    let errors = shares.iter().zip(due).map(|(got, due)| (got - due).abs());
+    errors.fold(0.0, f64::max)
+}
+
 #[test]
 fn alike_processes_of_a_disk_without_a_write_cache_get_their_shares_of_its_time() {
     use Mix::{Both, Read, Write};
     for mixes in [[Read; 3], [Write; 3], [Both; 3]] {
         let (shares, ios) = run(uchida(Params::st3250620as(), mixes, 1));
-        let want = [8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0];
-        for (got, want) in shares.iter().zip(want) {
-            assert!((got - want).abs() < 0.01, "{mixes:?}: {shares:?}, {ios}");
-        }
+        assert!(worst_error(&shares) < 0.01, "{mixes:?}: {shares:?}, {ios}");
     }
 }
 
@@ -77,7 +81,6 @@ fn alike_processes_of_a_disk_without_a_write_cache_get_their_shares_of_its_time(
 #[test]
 fn unlike_processes_of_one_head_get_their_shares_of_its_time() {
     use Mix::{Read, Write};
-    let want = [8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0];
     let long_reads = |setup: &mut Setup| {
         for proc in &mut setup.procs[..25] {
             proc.sectors = 2048;
@@ -101,9 +104,7 @@ fn unlike_processes_of_one_head_get_their_shares_of_its_time() {
         change(&mut setup);
         let (shares, ios) = run(setup);
         println!("{name}: {shares:.3?}, {ios} I/Os");
-        for (got, want) in shares.iter().zip(want) {
-            assert!((got - want).abs() < 0.005, "{name}: {shares:?}");
-        }
+        assert!(worst_error(&shares) < 0.005, "{name}: {shares:?}");
     }
 }
 
@@ -117,9 +118,7 @@ fn shares_hold_behind_a_full_write_cache() {
     };
     let mixes = [Mix::Write, Mix::Read, Mix::Read];
     let (shares, _) = run(uchida(params, mixes, 1));
-    for (got, want) in shares.iter().zip([8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0]) {
-        assert!((got - want).abs() < 0.02, "{shares:?}");
-    }
+    assert!(worst_error(&shares) < 0.02, "{shares:?}");
 }
 
 /// One that has room takes it at once, and writes it in somebody else's time.
@@ -155,12 +154,8 @@ fn who_writes_into_a_cache_with_room_pays_for_it() {
         change(&mut setup);
         let (shares, ios) = run(setup);
         println!("{write_cache}, {mixes:?}: {shares:.3?}, {ios} I/Os");
-        for (got, want) in shares.iter().zip([8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0]) {
-            assert!(
-                (got - want).abs() < most,
-                "{write_cache}, {mixes:?}: {shares:?}"
-            );
-        }
+        let worst = worst_error(&shares);
+        assert!(worst < most, "{write_cache}, {mixes:?}: {shares:?}");
     }
 }
 
@@ -231,7 +226,7 @@ impl Disk for Late {
 }
 
 /// Who seems to have waited because it was told of late has not: with latency alone for a sign the
-/// second group had all of the disk behind a large cache, and for ever.
+/// writer of the last case has 43 % of the disk.
 #[test]
 fn late_completions_are_not_taken_for_a_full_cache() {
     use Mix::{Read, Write};
@@ -252,12 +247,8 @@ fn late_completions_are_not_taken_for_a_full_cache() {
         });
         let (shares, ios) = run(setup);
         println!("{write_cache}, {mixes:?}: {shares:.3?}, {ios} I/Os");
-        for (got, want) in shares.iter().zip([8.0 / 13.0, 4.0 / 13.0, 1.0 / 13.0]) {
-            assert!(
-                (got - want).abs() < most,
-                "{write_cache}, {mixes:?}: {shares:?}"
-            );
-        }
+        let worst = worst_error(&shares);
+        assert!(worst < most, "{write_cache}, {mixes:?}: {shares:?}");
     }
 }
 
