@@ -13,6 +13,7 @@
 #include "queue.c"
 #include "entity.c"
 #include "depth.c"
+#include "commit.c"
 #include "select.c"
 #include "gate.c"
 #include "health.c"

@@ -27,6 +27,7 @@ enum {
 	INV_ACTIVE,
 	INV_FOLD,
 	INV_LONE,
+	INV_WATCHED,
 	NR_INV,
 };
 
@@ -48,6 +49,7 @@ const char *dt_invariant(int number)
 		[INV_CHARGED] = "an idle device has charged all its busy time, what lies in its cache beforehand, and no more",
 		[INV_ACTIVE] = "a level's active weight and count are those of its busy children",
 		[INV_LONE] = "beside a level's lone entity nobody is busy",
+		[INV_WATCHED] = "of the flushers no more is parked or in the device than there is, nor of who commits",
 		[INV_FOLD] = "a group has its own queues below its leaf exactly while it has children",
 		[INV_PARENT] = "a parent stands before its children in the list of groups",
 	};
@@ -183,8 +185,8 @@ static int check_queue(const struct dt_queue *queue)
 
 	if (!tree_sound(&queue->sorted))
 		return INV_TREE;
-	if (queue->ent.nr_queued != list_length(&queue->fifo) +
-				    list_length(&queue->urgent) ||
+	if (queue->ent.nr_queued + queue->nr_parked != list_length(&queue->fifo) +
+			list_length(&queue->urgent) ||
 	    queue->ent.nr_waiting != list_length(&queue->waiters))
 		return INV_QUEUE_ITEMS;
 	for (pos = queue->fifo.next; pos != &queue->fifo; pos = pos->next) {
@@ -284,6 +286,27 @@ static int check_hold(const struct dt_dev *dev)
 	return 0;
 }
 
+static bool watched_sound(const struct dt_dev *dev)
+{
+	const struct dt_commits *commits = &dev->commits;
+	const struct dt_list *pos, *each;
+	u32 parked = 0;
+
+	for (pos = dev->groups.next; pos != &dev->groups; pos = pos->next) {
+		const struct dt_group *grp =
+			DT_CONTAINER(pos, struct dt_group, link);
+
+		for (each = grp->queue_list.next; each != &grp->queue_list;
+		     each = each->next)
+			parked += DT_CONTAINER(each, struct dt_queue,
+					       link)->nr_parked;
+	}
+	return parked == commits->nr_parked && parked <= dev->nr_granted &&
+	       commits->nr_inflight <= dev->nr_inflight &&
+	       commits->nr_sync <= dev->nr_queued + dev->nr_inflight + parked &&
+	       (commits->nr_inflight || !commits->sectors);
+}
+
 int dt_check(struct dt_dev *dev)
 {
 	const struct dt_counts *counts = &dev->counts;
@@ -298,12 +321,13 @@ int dt_check(struct dt_dev *dev)
 	    root->nr_granted != dev->nr_granted)
 		return INV_COUNTS;
 	if (counts->inserted !=
-		    counts->removed + counts->dispatched + dev->nr_queued ||
+		    counts->removed + counts->dispatched + dev->nr_queued +
+		    dev->commits.nr_parked ||
 	    counts->dispatched !=
 		    counts->completed + counts->requeued + dev->nr_inflight)
 		return INV_BALANCE;
 	if (list_length(&dev->all) + list_length(&dev->express) !=
-	    dev->nr_queued)
+	    dev->nr_queued + dev->commits.nr_parked)
 		return INV_ALL_LIST;
 	if (list_length(&dev->active) != dev->nr_active)
 		return INV_ACTIVE;
@@ -324,5 +348,7 @@ int dt_check(struct dt_dev *dev)
 	     (!dev->nr_inflight && !counts->clamped &&
 	      dev->busy_ns - charged > slack)))
 		return INV_CHARGED;
+	if (!watched_sound(dev))
+		return INV_WATCHED;
 	return check_hold(dev);
 }

@@ -215,6 +215,8 @@ struct dt_queue {
 
 	struct dt_tree sorted;		/* items by sector, if order asks */
 	struct dt_list link;		/* grp->queue_list */
+	struct dt_list commits;		/* dev->commits.queues, if on it */
+	u32 nr_parked;			/* of its items; see commit.c */
 	struct dt_list waiters;		/* struct dt_waiter.link */
 };
 
@@ -241,6 +243,7 @@ struct dt_item {
 	bool light;			/* its group was behind */
 	bool follows;			/* the device had just served its queue */
 	u32 chain;			/* the turn whose group waits for it */
+	u8 watched;			/* enum dt_watched */
 	u64 dispatch_ns;
 	u64 vbusy;			/* dev->vbusy at dispatch */
 	u32 done_before;		/* dev->cache.nr_done at dispatch */
@@ -341,6 +344,44 @@ struct dt_light {
 	u64 probe_every_ns;		/* and so long apart */
 };
 
+/* What dev->commits counts of an item. */
+enum dt_watched {
+	DT_WATCHED_NOT,
+	DT_WATCHED_SYNC,	/* a write that somebody waits for, until done */
+	DT_WATCHED_ASYNC,	/* one that nobody does, in the device */
+};
+
+enum dt_commits_phase {
+	DT_COMMITS_IDLE,	/* commits are not in anybody's way */
+	DT_COMMITS_SETTLE,	/* until a flush finds nothing of the flushers' */
+	DT_COMMITS_OURS,	/* turn of who commits, and all others */
+	DT_COMMITS_THEIRS,	/* turn of the flushers as well */
+};
+
+/* Who waits for flushes, and the flushers beside; see commit.c. */
+struct dt_commits {
+	u8 phase;			/* enum dt_commits_phase */
+	bool called;			/* their turn, as nobody commits */
+	bool full;			/* enough of theirs is in the device */
+	u32 nr_open;			/* flushes in progress */
+	u32 nr_parked;			/* items of theirs in no line */
+	u32 nr_inflight;		/* and in the device, */
+	u64 sectors;			/* of this size */
+	u32 nr_sync;			/* writes that somebody waits for */
+	u32 ratio;			/* of our turn by theirs, 2^-8 */
+	u64 ratio_ns;			/* which holds until then */
+	u64 since_ns;			/* beginning of the phase */
+	u64 from_ns;			/* beginning of their turn */
+	u64 until_ns;			/* end of ours */
+	u64 look_ns;			/* when there is something to do, or 0 */
+	u64 ended_ns;			/* the last flush */
+	u64 again_ns;			/* no earlier is it the flushers again */
+	u64 try_ns;			/* when to look what a flush can take */
+	u64 least_ns;			/* least that a flush has taken */
+	u64 gap_ns;			/* least between two */
+	struct dt_list queues;		/* struct dt_queue.commits */
+};
+
 struct dt_dev {
 	struct dt_group *root;
 	struct dt_tunables tun;
@@ -373,6 +414,9 @@ struct dt_dev {
 	u32 crowd_limit;		/* most do where it is more than this */
 	bool crowded;			/* most requests wait in the device */
 	bool by_cost;			/* so that their costs are charged */
+
+	/* who waits for flushes: commit.c */
+	struct dt_commits commits;
 
 	/* selection: select.c */
 	u32 nr_queued;
@@ -474,8 +518,14 @@ void dt_tick(struct dt_dev *dev, u64 now);
 /* When to call dt_tick(), or 0 for never. */
 static inline u64 dt_wake_at(const struct dt_dev *dev)
 {
-	return dev->holding ? dev->hold_until_ns : 0;
+	return dev->holding ? dev->hold_until_ns : dev->commits.look_ns;
 }
+/*
+ * Somebody waits for the device to have written its cache, and does no more:
+ * @begun_ns is what the time was when it began.
+ */
+void dt_commit_begin(struct dt_dev *dev, u64 now);
+void dt_commit_end(struct dt_dev *dev, u64 begun_ns, u64 now);
 /* Lockless: whether dt_dispatch() would return an item. */
 static inline bool dt_has_work(const struct dt_dev *dev)
 {

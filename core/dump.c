@@ -103,6 +103,20 @@ static void dump_costs(const struct dt_dev *dev, struct text *text)
 	put_num(text, " scale_percent=", ((u64)fit->scale * 100) >> 16);
 }
 
+static void dump_commits(const struct dt_dev *dev, struct text *text)
+{
+	const struct dt_commits *commits = &dev->commits;
+
+	put_num(text, "commits phase=", commits->phase);
+	put_num(text, " open=", commits->nr_open);
+	put_num(text, " parked=", commits->nr_parked);
+	put_num(text, " inflight=", commits->nr_inflight);
+	put_num(text, " least_ns=", commits->least_ns);
+	put_num(text, " gap_ns=", commits->gap_ns);
+	put_num(text, " ratio_percent=", ((u64)commits->ratio * 100) >> 8);
+	put_num(text, " look_ns=", commits->look_ns);
+}
+
 static void dump_counts(const struct dt_dev *dev, struct text *text)
 {
 	const struct dt_counts *counts = &dev->counts;
@@ -129,6 +143,9 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 	line(arg, text.buf);
 	text.len = 0;
 	dump_costs(dev, &text);
+	line(arg, text.buf);
+	text.len = 0;
+	dump_commits(dev, &text);
 	line(arg, text.buf);
 	text.len = 0;
 	dump_counts(dev, &text);

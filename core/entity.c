@@ -39,6 +39,7 @@
  * the level's virtual time when it was picked last; both are put right when
  * another becomes busy or somebody looks.
  */
+#include "commit.h"
 #include "entity.h"
 #include "select.h"
 
@@ -371,6 +372,8 @@ void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
 	dt_list_init(&queue->fifo);
 	dt_list_init(&queue->urgent);
 	dt_list_init(&queue->waiters);
+	dt_list_init(&queue->commits);
+	queue->nr_parked = 0;
 	dt_tree_init(&queue->sorted);
 	queue->next_sector = 0;
 	queue->last_sectors = 0;
@@ -389,6 +392,7 @@ void dt_queue_exit(struct dt_queue *queue)
 	struct dt_group *grp = queue->grp;
 
 	dt_forget_queue(grp->dev, queue);
+	dt_commits_forget(grp->dev, queue);
 	if (grp->queues.lone == &queue->ent)
 		end_lone(&grp->queues);
 	dt_list_del(&queue->link);

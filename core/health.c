@@ -11,6 +11,7 @@
  * all invariants hold afterwards.
  */
 #include "account.h"
+#include "commit.h"
 #include "entity.h"
 #include "select.h"
 
@@ -31,6 +32,7 @@ void dt_fail(struct dt_dev *dev, enum dt_fault fault, u64 now)
 	if (dev->fault)
 		return;
 	dev->fault = fault;
+	dt_commits_reset(dev);
 	dt_dev_derive(dev);
 	dev->counts.faults++;
 	dev->holding = false;

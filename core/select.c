@@ -39,6 +39,7 @@
  */
 #include "account.h"
 #include "cache.h"
+#include "commit.h"
 #include "cost.h"
 #include "entity.h"
 #include "queue.h"
@@ -79,7 +80,8 @@ void dt_dev_derive(struct dt_dev *dev)
 {
 	bool other = dev->engine != DT_ENGINE_AUTO;
 
-	dev->plain = !dev->slice_ns && !dev->fault && !other;
+	dev->plain = !dev->slice_ns && !dev->fault && !other &&
+		     !dt_commits_watched(dev);
 	dev->by_cost = dev->crowded && !other;
 }
 
@@ -97,6 +99,7 @@ static void derive_limits(struct dt_dev *dev)
 		dev->slice_ns = SLICE_ROTATIONAL_NS;
 	else
 		dev->slice_ns = tun->strict ? SLICE_STRICT_NS : 0;
+	dt_commits_reset(dev);
 	dt_dev_derive(dev);
 }
 
@@ -416,6 +419,7 @@ void dt_tick(struct dt_dev *dev, u64 now)
 		}
 		end_turn(dev);
 	}
+	dt_commits_tick(dev);
 	dt_dev_update(dev);
 }
 
@@ -472,7 +476,10 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	dt_queue_add(queue, item, flags & DT_INSERT_HEAD,
 		     dev->tun.order != DT_ORDER_FIFO);
 	dt_list_add_tail(item->express ? &dev->express : &dev->all, &item->all);
-	dt_path_queued(dev, queue, now);
+	if (unlikely(dev->commits.phase))
+		dt_commits_queued(dev, item, now);
+	else
+		dt_path_queued(dev, queue, now);
 	dev->counts.inserted++;
 	dt_dev_update(dev);
 }
@@ -485,7 +492,15 @@ void dt_remove(struct dt_dev *dev, struct dt_item *item, u64 now)
 	dt_queue_del(item->queue, item);
 	dt_list_del(&item->all);
 	item->state = DT_ITEM_FREE;
-	dt_path_unqueued(dev, item->queue);
+	if (unlikely(item->watched))
+		dt_commits_gone(dev, item);
+	if (unlikely(item->queue->nr_parked)) {
+		item->queue->nr_parked--;
+		dev->commits.nr_parked--;
+		dt_path_settled(dev, item->queue);
+	} else {
+		dt_path_unqueued(dev, item->queue);
+	}
 	dev->counts.removed++;
 	dt_dev_update(dev);
 }
@@ -584,7 +599,9 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	enum dt_class class;
 	bool light;
 
-	if (dev->nr_queued || (!dev->plain && (dev->slice_ns || dev->fault)))
+	if (dev->nr_queued ||
+	    (!dev->plain && (dev->slice_ns || dev->fault ||
+			     (dev->commits.phase && dt_is_async(queue, dir)))))
 		return false;
 	light = dt_is_light(dev, queue->grp);
 	if (!dt_room_for(dev, light))
@@ -602,6 +619,8 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	item->estimate_ns = dt_estimate(dev, queue, dir, sectors);
 	note_sending(dev, item);
 	class = dt_path_passed(dev, queue, item->estimate_ns, now);
+	if (unlikely(!dev->plain) && dev->commits.phase)
+		dt_commits_passed(dev, item);
 	note_sent(dev, item, class, true);
 	dev->turn_used_ns += item->estimate_ns;
 	dev->counts.inserted++;
@@ -617,6 +636,9 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 	enum dt_class class;
 	u64 charge, gap;
 
+	/* What goes express does so past those that are parked. */
+	if (!plain && unlikely(queue->nr_parked))
+		dt_commits_unpark(dev, queue);
 	item->light = dt_is_light(dev, queue->grp);
 	item->estimate_ns = dt_estimate(dev, queue, item->dir, item->sectors);
 	charge = item->estimate_ns;
@@ -639,6 +661,8 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 	class = dt_path_dispatched(dev, queue, charge, dev->clock_ns);
 	account_wait(dev, &queue->grp->stats, item, class);
 	note_sent(dev, item, class, plain);
+	if (!plain && dev->commits.phase)
+		dt_commits_sent(dev, item);
 }
 
 /* Follow the lines from the root down to a queue. */
@@ -784,6 +808,8 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item,
 	dt_path_completed(dev, queue, (s64)(actual - estimate));
 	if (!plain && unlikely(item->chain && item->chain == dev->turn))
 		chain_on(dev, actual);
+	if (!plain && item->watched)
+		dt_commits_gone(dev, item);
 	return actual;
 }
 
@@ -875,6 +901,7 @@ void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
 	dt_list_init(&dev->all);
 	dt_list_init(&dev->express);
 	dt_cache_init(&dev->cache);
+	dt_commits_init(&dev->commits);
 	dt_fit_init(&dev->fit);
 	derive_limits(dev);
 }

@@ -103,6 +103,7 @@ struct disktime_rq {
 	struct disktime_queue *queue;	/* referenced while set; dev->lock */
 	struct llist_node done;		/* disktime_dev.done */
 	u64 done_ns;
+	u64 commit_ns;			/* since when it waits for a flush, or 0 */
 	pid_t tgid;			/* who allocated it */
 	bool pending;			/* on its way through dev->done */
 };

@@ -158,6 +158,37 @@ static noinline void drain_now(struct disktime_dev *dev)
 	spin_unlock_irqrestore(&dev->lock, flags);
 }
 
+/*
+ * A bio that asks for a flush is one request from here to its end, whatever
+ * the block layer makes of it meanwhile; those steps pass by the scheduler.
+ */
+static noinline void begin_commit(struct disktime_dev *dev,
+				  struct disktime_rq *drq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->lock, flags);
+	disktime_drain(dev);
+	drq->commit_ns = disktime_now();
+	dt_commit_begin(&dev->core, drq->commit_ns);
+	disktime_arm(dev);
+	spin_unlock_irqrestore(&dev->lock, flags);
+}
+
+static noinline void end_commit(struct disktime_dev *dev,
+				struct disktime_rq *drq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->lock, flags);
+	disktime_drain(dev);
+	dt_commit_end(&dev->core, drq->commit_ns, disktime_now());
+	drq->commit_ns = 0;
+	disktime_arm(dev);
+	spin_unlock_irqrestore(&dev->lock, flags);
+	disktime_kick(dev);
+}
+
 /* Called from blk_mq_rq_ctx_init(). The bio is not known yet. */
 static void disktime_prepare_request(struct request *rq)
 {
@@ -175,6 +206,9 @@ static void disktime_prepare_request(struct request *rq)
 	drq->rq = rq;
 	drq->queue = NULL;
 	drq->tgid = current->tgid;
+	drq->commit_ns = 0;
+	if (unlikely(rq->cmd_flags & REQ_PREFLUSH))
+		begin_commit(ios->dev, drq);
 }
 
 static void forget_merging(struct request_queue *q, struct request *rq)
@@ -232,6 +266,8 @@ static void disktime_finish_request(struct request *rq)
 	/* Freed without having been dispatched, or completed. */
 	if (drq && READ_ONCE(drq->queue) && !disktime_rq_pending(drq))
 		drop(ios, rq, drq);
+	if (drq && unlikely(drq->commit_ns))
+		end_commit(ios->dev, drq);
 	rq->elv.priv[0] = NULL;
 	disktime_gate_finished(ios);
 }
@@ -815,7 +851,7 @@ static void check_balance(struct disktime_iosched *ios)
 	struct dt_counts *counts = &core->counts;
 
 	WARN_ONCE(core->nr_queued || core->nr_inflight || core->nr_waiting ||
-		  core->nr_granted || atomic_read(&ios->nr_tags_used) ||
+		  core->nr_granted || core->commits.nr_open || atomic_read(&ios->nr_tags_used) ||
 		  counts->inserted != counts->removed + counts->dispatched ||
 		  counts->dispatched != counts->completed + counts->requeued,
 		  "disktime: queued %u inflight %u waiting %u granted %u tags %d, inserted %llu removed %llu dispatched %llu completed %llu requeued %llu",

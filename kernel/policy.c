@@ -311,6 +311,8 @@ EXPORT_SYMBOL_GPL(dt_complete);
 EXPORT_SYMBOL_GPL(dt_pass);
 EXPORT_SYMBOL_GPL(dt_requeue);
 EXPORT_SYMBOL_GPL(dt_tick);
+EXPORT_SYMBOL_GPL(dt_commit_begin);
+EXPORT_SYMBOL_GPL(dt_commit_end);
 EXPORT_SYMBOL_GPL(dt_dev_resize);
 EXPORT_SYMBOL_GPL(dt_dev_tune);
 EXPORT_SYMBOL_GPL(dt_gate_enter);

@@ -58,7 +58,7 @@ fn lines(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 /// Scenario and variant of checks that do not hold yet. Whoever makes one hold takes it away here.
-const GAPS: [(&str, &str); 8] = [
+const GAPS: [(&str, &str); 7] = [
     // Reads that may have waited for cached writes are known by their mean only.
     ("write-cache", "rrw-on4k-32"),
     ("write-cache", "wrr-on64k-32"),
@@ -68,9 +68,6 @@ const GAPS: [(&str, &str); 8] = [
     ("write-cache", "rrw-over-1000"),
     // The volume has two limits, on requests and on bytes, and no cost of one request tells which.
     ("network-volume", "large"),
-    // A commit waits for the other group's turn; on flash for what the disk has in its cache, and for
-    // what is there of the other group before the depth is found.
-    ("shared-fs-ext4", "ssd-writer"),
 ];
 
 #[test]

@@ -22,6 +22,8 @@ unsafe extern "C" {
     pub fn dts_has_work(dev: *const Dev) -> bool;
     pub fn dts_dev_state(dev: *const Dev, out: *mut u64);
     pub fn dts_dev_counts(dev: *const Dev, out: *mut u64);
+    pub fn dt_commit_begin(dev: *mut Dev, now: u64);
+    pub fn dt_commit_end(dev: *mut Dev, begun_ns: u64, now: u64);
     pub fn dt_dev_resize(dev: *mut Dev, depth_hw: u32, tags: u32, now: u64);
 
     pub fn dts_group_new(dev: *mut Dev, parent: *mut Group, weight: u32, class: u32) -> *mut Group;

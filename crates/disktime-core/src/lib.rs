@@ -612,6 +612,20 @@ impl Device {
         self.verify();
     }
 
+    /// Somebody waits for the device to have written its cache.
+    pub fn commit_begin(&mut self, now: Nanos) {
+        // SAFETY: the device is alive.
+        unsafe { ffi::dt_commit_begin(self.dev, now.0) };
+        self.verify();
+    }
+
+    /// It has: what began at `begun` is over.
+    pub fn commit_end(&mut self, begun: Nanos, now: Nanos) {
+        // SAFETY: the device is alive, and the time only compared.
+        unsafe { ffi::dt_commit_end(self.dev, begun.0, now.0) };
+        self.verify();
+    }
+
     pub fn state(&self) -> DeviceState {
         let mut raw = [0; DeviceState::LEN];
         // SAFETY: the device is alive, and the shim writes as many numbers as there is room for.

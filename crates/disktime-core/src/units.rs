@@ -283,10 +283,12 @@ pub struct DeviceState {
     pub depth: u32,
     pub holding: bool,
     pub fault: Option<Fault>,
+    /// Inserted, and in no line until others' commits are done.
+    pub parked: u32,
 }
 
 impl DeviceState {
-    pub(crate) const LEN: usize = 12;
+    pub(crate) const LEN: usize = 13;
 
     pub(crate) fn from_raw(raw: &[u64; Self::LEN]) -> Self {
         DeviceState {
@@ -302,6 +304,7 @@ impl DeviceState {
             depth: raw[9] as u32,
             holding: raw[10] != 0,
             fault: Fault::from_raw(raw[11]),
+            parked: raw[12] as u32,
         }
     }
 }

@@ -200,6 +200,11 @@ impl Spec {
         }
     }
 
+    /// Whether a write may be complete and lost with the power, so that flushes are asked for.
+    pub fn volatile_cache(&self) -> bool {
+        self.write_cache > 0 || self.model == Model::SataSsd
+    }
+
     /// Requests a second that it can do, where that is the same for all requests.
     pub fn capacity(&self) -> Option<f64> {
         match self.model {

@@ -115,7 +115,7 @@ fn params(options: &Options, disk: &dyn disktime_model::Disk) -> sys::ublk_param
     if disk.rotational() {
         attrs |= sys::UBLK_ATTR_ROTATIONAL;
     }
-    if options.spec.write_cache > 0 {
+    if options.spec.volatile_cache() {
         attrs |= sys::UBLK_ATTR_VOLATILE_CACHE | sys::UBLK_ATTR_FUA;
     }
     let mut params = sys::ublk_params {
@@ -521,6 +521,7 @@ mod tests {
         let cached = sys::UBLK_ATTR_VOLATILE_CACHE | sys::UBLK_ATTR_FUA;
         assert_eq!(attrs("hdd", 0), (sys::UBLK_ATTR_ROTATIONAL, false));
         assert_eq!(attrs("hdd", 8), (sys::UBLK_ATTR_ROTATIONAL | cached, false));
+        assert_eq!(attrs("sata-ssd", 0), (cached, true));
         assert_eq!(attrs("nvme", 0), (0, true));
     }
 }

@@ -79,6 +79,7 @@ pub struct Sim<O: Observer = Silent> {
     /// (block/blk-flush.c) there is one at a time, and the next is for all who have asked.
     flushing: Vec<usize>,
     to_flush: Vec<usize>,
+    flush_begun: u64,
     serial: u64,
     events: Vec<Event>,
     pub observer: O,
@@ -183,6 +184,7 @@ impl<O: Observer> Sim<O> {
             items: Vec::new(),
             flushing: Vec::new(),
             to_flush: Vec::new(),
+            flush_begun: 0,
             slots: vec![None; usize::from(slot_count)],
             free: (0..slot_count).rev().collect(),
             fifo: VecDeque::new(),
@@ -458,6 +460,10 @@ impl<O: Observer> Sim<O> {
             sector: 0,
             sectors: 0,
         };
+        if self.scheduled {
+            self.core.commit_begin(Nanos(self.now));
+            self.flush_begun = self.now;
+        }
         let first = self.flushing[0];
         self.hand_over(self.ask(first, first, wish), None);
     }
@@ -617,6 +623,10 @@ impl<O: Observer> Sim<O> {
         let InFlight { ask, item } = self.slots[slot].take().expect("it is in flight");
         self.free.push(slot as u16);
         if ask.kind == Kind::Flush {
+            if self.scheduled {
+                let begun = Nanos(self.flush_begun);
+                self.core.commit_end(begun, Nanos(self.now));
+            }
             self.flushed();
             return Ok(());
         }

@@ -452,3 +452,81 @@ fn a_process_that_is_stopped_returns_from_its_call() {
     assert!(sim.dirty(0) <= 40 * MIB, "the flusher goes on");
     assert!(sim.stats(0).unwrap().total_time() == Nanos(0));
 }
+
+/// Flushes and sectors written in ten seconds by who commits 4 KB at a time and who writes as fast as
+/// he can, on flash with a cache that is lost with the power.
+fn committer_beside_writer(weights: [u32; 2], alone: Option<usize>, seed: u64) -> [f64; 2] {
+    let commits = Proc {
+        mix: Mix::Write,
+        buffered: true,
+        fsync_every: Some(1),
+        sectors: 8,
+        ..Proc::new(0, 0, 4000 * SECTORS)
+    };
+    let groups = weights.map(|weight| group(weight, Some(limits(32, 64))));
+    let mut setup = setup(groups.to_vec(), vec![commits, writer(1, 8000, 400_000)]);
+    setup.disk = Spec::new(Model::SataSsd).make().unwrap();
+    setup.nr_requests = Some(256);
+    setup.seed = seed;
+    setup.checked = seed == 1;
+    let mut sim = Sim::new(setup, Silent).unwrap();
+    for proc in 0..2 {
+        if alone.is_none_or(|one| one == proc) {
+            sim.start(proc);
+        }
+    }
+    sim.run(2 * SEC).unwrap();
+    let had = |sim: &Sim<Silent>| {
+        let sectors = sim.tally(1).sectors[1];
+        [sim.tally(0).flushes as f64, sectors as f64]
+    };
+    let before = had(&sim);
+    sim.run(12 * SEC).unwrap();
+    assert_eq!(sim.counts().faults, 0);
+    let after = had(&sim);
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+#[test]
+fn who_commits_and_who_writes_behind_each_have_their_part_of_a_flash_drive() {
+    let alone = [0, 1].map(|n| committer_beside_writer([100; 2], Some(n), 1)[n]);
+    for weights in [[1000, 100], [300, 100], [100, 100], [100, 300]] {
+        let due = [0, 1].map(|n| f64::from(weights[n]) / f64::from(weights[0] + weights[1]));
+        for seed in 1..4 {
+            let had = committer_beside_writer(weights, None, seed);
+            for n in 0..2 {
+                let part = had[n] / alone[n];
+                assert!(
+                    part > 0.8 * due[n],
+                    "{weights:?}, seed {seed}: {n} has {part:.3} of what it does alone, {:.3} due",
+                    due[n]
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_writer_has_all_of_the_drive_when_nobody_commits_any_more() {
+    let commits = Proc {
+        mix: Mix::Write,
+        buffered: true,
+        fsync_every: Some(1),
+        sectors: 8,
+        limit: Some(8 * 2000),
+        ..Proc::new(0, 0, 4000 * SECTORS)
+    };
+    let groups = [1000, 100].map(|weight| group(weight, Some(limits(32, 64))));
+    let mut setup = setup(groups.to_vec(), vec![commits, writer(1, 8000, 400_000)]);
+    setup.disk = Spec::new(Model::SataSsd).make().unwrap();
+    setup.nr_requests = Some(256);
+    let mut sim = start(setup, Silent);
+    let begin = sim.now();
+    assert!(finish(&mut sim, 0, 10 * SEC) > 0.5);
+    let before = sim.tally(1).sectors[1];
+    let from = sim.now();
+    assert!(from > begin);
+    sim.run(from + SEC).unwrap();
+    let rate = (sim.tally(1).sectors[1] - before) as f64 * 512.0;
+    assert!(rate > 450e6, "{rate}");
+}

@@ -33,6 +33,8 @@ pub enum Op {
     QueueClass(u16, Class),
     Tune(Tunables),
     Resize(u32, u32),
+    CommitBegin,
+    CommitEnd(u16),
     Advance(u64),
     Tick,
     Fail,
@@ -120,6 +122,8 @@ fn op(back: bool) -> impl Strategy<Value = Op> {
         2 => (i(), queue_class()).prop_map(|(q, c)| Op::QueueClass(q, c)),
         2 => tunables().prop_map(Op::Tune),
         1 => (1u32..9, 1u32..40).prop_map(|(d, t)| Op::Resize(d, t)),
+        6 => Just(Op::CommitBegin),
+        6 => i().prop_map(Op::CommitEnd),
         30 => advance().prop_map(Op::Advance),
         10 => Just(Op::Tick),
         1 => Just(Op::Fail),
@@ -139,6 +143,7 @@ pub struct World {
     given_back: Vec<ItemId>,
     waiting: Vec<WaiterId>,
     granted: Vec<WaiterId>,
+    commits: Vec<Nanos>,
     last_charged: u64,
 }
 
@@ -166,6 +171,7 @@ impl World {
             given_back: Vec::new(),
             waiting: Vec::new(),
             granted: Vec::new(),
+            commits: Vec::new(),
             last_charged: 0,
         }
     }
@@ -328,6 +334,15 @@ impl World {
             }
             Op::Tune(tunables) => self.dev.tune(tunables, now),
             Op::Resize(depth, tags) => self.dev.resize(depth, tags, now),
+            Op::CommitBegin => {
+                self.commits.push(now);
+                self.dev.commit_begin(now);
+            }
+            Op::CommitEnd(commit) => {
+                if let Some(begun) = take(&mut self.commits, commit) {
+                    self.dev.commit_end(begun, now);
+                }
+            }
             Op::Advance(by) => self.now += by,
             Op::Tick => {
                 // As a timer does: at its time or later, never before.
@@ -353,7 +368,8 @@ impl World {
     /// What the core says must be what was done to it.
     fn look(&mut self) {
         let state = self.dev.state();
-        assert_eq!(state.queued as usize, self.queued.len());
+        let all = state.queued + state.parked;
+        assert_eq!(all as usize, self.queued.len());
         assert_eq!(state.inflight as usize, self.inflight.len());
         assert_eq!(state.waiting as usize, self.waiting.len());
         assert_eq!(state.granted as usize, self.granted.len());
@@ -379,6 +395,9 @@ impl World {
         }
         for item in self.given_back.drain(..) {
             self.dev.remove(item, Nanos(self.now)).unwrap();
+        }
+        for begun in self.commits.drain(..) {
+            self.dev.commit_end(begun, Nanos(self.now));
         }
         let mut rounds = 0;
         while !self.queued.is_empty() || !self.inflight.is_empty() {
