@@ -58,12 +58,13 @@
 /* Whoever commits is gone after so many gaps, but no sooner or later. */
 #define GONE_GAPS		4
 #define GONE_MIN_NS		DT_NSEC_PER_MSEC
-#define GONE_MAX_NS		(50 * DT_NSEC_PER_MSEC)
+#define GONE_MAX_NS		(100 * DT_NSEC_PER_MSEC)
 /* Nobody commits any more. */
 #define OVER_NS			(4 * DT_NSEC_PER_SEC)
-/* What is known of least and gap is forgotten by such parts. */
+/* The least is forgotten by this part with each flush. */
 #define FORGET_LEAST		256
-#define FORGET_GAP		16
+/* A mean over so many. */
+#define MEAN_GAPS		8
 /* Weights are looked up no more often than this. */
 #define WEIGHTS_NS		(100 * DT_NSEC_PER_MSEC)
 #define WEIGHTS_SHIFT		8
@@ -399,9 +400,11 @@ void dt_commit_begin(struct dt_dev *dev, u64 now)
 	if (commits->nr_open++)
 		return;
 	gap = dt_max(dev->clock_ns - commits->ended_ns, 1);
-	commits->gap_ns += commits->gap_ns / FORGET_GAP + 1;
-	if (gap < commits->gap_ns || commits->gap_ns == 1)
-		commits->gap_ns = gap;
+	/* One that was made to wait, or paused, is not what is usual. */
+	if (!commits->gap_ns)
+		commits->gap_ns = dt_min(gap, GONE_MIN_NS);
+	gap = dt_min(gap, GONE_GAPS * commits->gap_ns);
+	commits->gap_ns += (s64)(gap - commits->gap_ns) / MEAN_GAPS;
 	/* The commit that they were let go on for. */
 	if (commits->phase == DT_COMMITS_THEIRS && commits->called)
 		enter_settle(dev);

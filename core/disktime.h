@@ -378,7 +378,7 @@ struct dt_commits {
 	u64 again_ns;			/* no earlier is it the flushers again */
 	u64 try_ns;			/* when to look what a flush can take */
 	u64 least_ns;			/* least that a flush has taken */
-	u64 gap_ns;			/* least between two */
+	u64 gap_ns;			/* mean between two */
 	struct dt_list queues;		/* struct dt_queue.commits */
 };
 
