@@ -14,6 +14,8 @@
 #define dt_dev_resize	disktime_core_dev_resize
 #define dt_dev_tune	disktime_core_dev_tune
 #define dt_dispatch	disktime_core_dispatch
+#define dt_commit_begin	disktime_core_commit_begin
+#define dt_commit_end	disktime_core_commit_end
 #define dt_dump	disktime_core_dump
 #define dt_entity_set_class	disktime_core_entity_set_class
 #define dt_entity_set_weight	disktime_core_entity_set_weight
