@@ -45,12 +45,20 @@
 #include "account.h"
 #include "cache.h"
 #include "cost.h"
+#include "entity.h"
 #include "line.h"
 
 #define VBUSY_SHIFT		16
 
 /* Mean over about the last 8 items. */
 #define MEAN_SHIFT		3
+
+/* One item takes no more than this of a head, and the time of its sectors. */
+#define ITEM_MAX_NS		(16 * DT_NSEC_PER_MSEC)
+/* What it usually is, is a mean over so many. */
+#define USUAL			16
+/* What a queue owes is paid over no more than about so many items. */
+#define OWING			64
 
 /* First guess on a device of which nothing is known. */
 #define COST_UNKNOWN_NS		(100 * DT_NSEC_PER_USEC)
@@ -144,8 +152,40 @@ dt_inline void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue,
 	learn_mean(&dev->cost_ns[dir], actual_ns);
 }
 
+static void spread_out(struct dt_dev *dev, const struct dt_item *item,
+		       u64 actual_ns)
+{
+	struct dt_queue *queue = item->queue;
+	struct dt_group *grp = queue->grp;
+	u64 due = queue->owing_ns + actual_ns, charge;
+	u64 sample = dt_min(actual_ns, ITEM_MAX_NS +
+				       item->sectors * DT_SECTOR_SLOW_NS);
+
+	if (!grp->usual_ns)
+		grp->usual_ns = dt_max(dt_min(sample, ITEM_MAX_NS / 4), 1);
+	if (!queue->usual_ns)
+		queue->usual_ns = grp->usual_ns;
+	grp->usual_ns += (s64)(sample - grp->usual_ns) / USUAL;
+	queue->usual_ns += (s64)(sample - queue->usual_ns) / USUAL;
+	if (queue->nr_levelled) {
+		queue->nr_levelled--;
+		charge = 0;
+		queue->over_ns += (s64)actual_ns;
+	} else {
+		charge = dt_max(queue->usual_ns + queue->usual_ns / 2,
+				due / OWING);
+		charge = dt_min(charge, due);
+		queue->owing_ns = due - charge;
+	}
+	dt_queue_charge(dev, queue, (s64)(charge - actual_ns));
+	if (dev->turn_queue == queue && item->dir == DT_READ)
+		dev->turn_queue_ns += charge;
+}
+
 void dt_learn_turns(struct dt_dev *dev, struct dt_item *item, u64 actual_ns)
 {
+	if (dt_spreads(dev))
+		spread_out(dev, item, actual_ns);
 	if (item->follows)
 		learn_mean(&item->queue->follow_ns, actual_ns);
 	learn_mean(&dev->service_ns,

@@ -198,6 +198,7 @@ struct dt_group {
 	struct dt_list queue_list;	/* struct dt_queue.link */
 	u32 nr_children;
 	u32 nr_queues;
+	u64 usual_ns;			/* what an item takes, as a rule */
 };
 
 struct dt_queue {
@@ -218,6 +219,12 @@ struct dt_queue {
 	struct dt_list commits;		/* dev->commits.queues, if on it */
 	u32 nr_parked;			/* of its items; see commit.c */
 	struct dt_list waiters;		/* struct dt_waiter.link */
+
+	/* With a head; see account.c. */
+	u64 usual_ns;			/* what an item takes, as a rule */
+	u64 owing_ns;			/* had, and not yet charged in its group */
+	s64 over_ns;			/* had beyond the turns charged there */
+	u32 nr_levelled;		/* in flight when its turn was charged */
 };
 
 enum dt_item_state {
@@ -436,6 +443,8 @@ struct dt_dev {
 	struct dt_queue *turn_queue;	/* whose turn within it, or NULL */
 	struct dt_queue *last_queue;	/* of the last dispatched item */
 	u64 turn_used_ns;		/* disk time used in this turn */
+	u64 turn_queue_ns;		/* of it charged to turn_queue for reads */
+	u64 turn_idle_ns;		/* and what it was waited for meanwhile */
 	u64 hold_until_ns;
 	u64 hold_idle_ns;		/* idle time not yet charged */
 	u64 idle_clock_ns;		/* total time held idle */

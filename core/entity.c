@@ -264,6 +264,7 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	dt_level_init(&grp->children);
 	grp->dev = dev;
 	grp->think = (struct dt_think) { 0 };
+	grp->usual_ns = 0;
 	grp->last_dispatch_ns = dev->clock_ns;
 	grp->lat_min_ns = 0;
 	grp->head = (struct dt_head) { 0 };
@@ -382,6 +383,10 @@ void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
 	queue->think = (struct dt_think) { .last_end_ns = now };
 	queue->seek_mean = 0;
 	queue->follow_ns = 0;
+	queue->usual_ns = 0;
+	queue->owing_ns = 0;
+	queue->over_ns = 0;
+	queue->nr_levelled = 0;
 	queue->sync = sync;
 	dt_list_add_tail(&grp->queue_list, &queue->link);
 	grp->nr_queues++;
@@ -494,6 +499,11 @@ void dt_path_unqueued(struct dt_dev *dev, struct dt_queue *queue)
 	ent->nr_queued--;
 	dev->nr_queued--;
 	dt_group_less(queue->grp);
+}
+
+void dt_queue_charge(struct dt_dev *dev, struct dt_queue *queue, s64 time_ns)
+{
+	charge(dev, dt_level_of(&queue->ent), &queue->ent, time_ns);
 }
 
 void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)

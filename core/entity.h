@@ -89,5 +89,7 @@ static inline void dt_level_started(struct dt_level *level,
 dt_inline void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent);
 /* Add to the charge of everybody from @ent to the root; may be negative. */
 dt_internal void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns);
+/* The same for a queue among those of its group, and for nobody above. */
+dt_internal void dt_queue_charge(struct dt_dev *dev, struct dt_queue *queue, s64 time_ns);
 
 #endif /* DISKTIME_ENTITY_H */

@@ -60,8 +60,6 @@
 #define SEEKY_SECTORS		8192
 /* What it costs to read on is forgotten after so many requests, and tried anew. */
 #define FOLLOW_FORGET		1024
-/* 512 bytes pass no disk's head more slowly: 32 MB/s. */
-#define SECTOR_SLOW_NS		(16 * DT_NSEC_PER_USEC)
 /* Below this many samples a process is given the benefit of the doubt. */
 #define THINK_SAMPLES		4
 /* Wait at least this long, or scheduling noise ends the wait for us. */
@@ -177,6 +175,8 @@ static void settle_idle(struct dt_dev *dev)
 	idle = dt_min(idle, DT_CHARGE_MAX_NS);
 	grp->stats.idle_ns += idle;
 	dev->turn_used_ns += idle;
+	if (dev->turn_queue)
+		dev->turn_idle_ns += idle;
 	dt_path_charge(dev, grp->own, idle);
 }
 
@@ -235,6 +235,39 @@ static bool stands_first(const struct dt_dev *dev, const struct dt_entity *ent,
 	return true;
 }
 
+/*
+ * A queue has the turn of its group from now on. If that only begins it is
+ * shorter by what the queue had too much of its last one.
+ */
+static void begin_within(struct dt_dev *dev, struct dt_queue *queue)
+{
+	dev->turn_queue_ns = 0;
+	dev->turn_idle_ns = 0;
+	if (!dev->turn_used_ns && queue->over_ns > 0)
+		dev->turn_used_ns = dt_min((u64)queue->over_ns,
+					   dev->slice_ns / 4);
+}
+
+/*
+ * A queue that has read for a whole turn of its group is charged a turn among
+ * the others, whatever that was; the rest is taken off its next. Who had a bit
+ * more than the others would otherwise stand behind all of their next turns as
+ * well.
+ */
+static void end_within(struct dt_dev *dev, struct dt_queue *queue)
+{
+	s64 turn = (s64)turn_length(dev), had = (s64)dev->turn_queue_ns;
+	s64 due = had + (s64)dev->turn_idle_ns + queue->over_ns;
+
+	if (!dt_spreads(dev) || had < turn / 2 || due < turn - turn / 8)
+		return;
+	queue->over_ns = dt_min(due - turn, turn / 4);
+	queue->nr_levelled = queue->ent.nr_inflight;
+	dt_queue_charge(dev, queue, due - queue->over_ns - had);
+	dev->turn_queue_ns = 0;
+	dev->turn_idle_ns = 0;
+}
+
 /* Another turn for the same group: where it stands is where its turn begins. */
 static void renew_turn(struct dt_dev *dev)
 {
@@ -243,10 +276,12 @@ static void renew_turn(struct dt_dev *dev)
 
 	dev->turn_used_ns = 0;
 	dev->turn_grp->stats.slices++;
-	if (queue && !comes_first(dev, &queue->ent, 0))
+	if (queue && !comes_first(dev, &queue->ent, 0)) {
 		dev->turn_queue = NULL;
-	else if (queue)
+	} else if (queue) {
+		begin_within(dev, queue);
 		ent = &queue->ent;
+	}
 	for (; ent->parent; ent = ent->parent)
 		dt_level_started(dt_level_of(ent), ent);
 }
@@ -258,7 +293,7 @@ static void renew_turn(struct dt_dev *dev)
 static bool reads_on(const struct dt_queue *queue)
 {
 	return queue->sync && queue->seek_mean < SEEKY_SECTORS &&
-	       queue->follow_ns < SEEK_NS + queue->last_sectors * SECTOR_SLOW_NS;
+	       queue->follow_ns < SEEK_NS + queue->last_sectors * DT_SECTOR_SLOW_NS;
 }
 
 /*
@@ -330,6 +365,8 @@ static void review_turn(struct dt_dev *dev)
 	if (queue && dt_line_best(&grp->queues.ready) < queue->ent.class)
 		dev->turn_queue = queue = NULL;
 	if (dev->turn_used_ns >= turn_length(dev)) {
+		if (queue)
+			end_within(dev, queue);
 		next = awaited(dev);
 		if (next) {
 			begin_turn(dev, next);
@@ -721,6 +758,7 @@ static __always_inline struct dt_item *dispatch(struct dt_dev *dev, u64 now,
 {
 	struct dt_item *item = NULL;
 	struct dt_queue *queue;
+	bool other;
 
 	dt_clock_inline(dev, now);
 	if (unlikely(!dev->work)) {
@@ -730,7 +768,10 @@ static __always_inline struct dt_item *dispatch(struct dt_dev *dev, u64 now,
 	if ((plain || !dev->fault) && dt_list_empty(&dev->express)) {
 		queue = select_queue(dev, plain);
 		if (likely(queue && queue->ent.nr_queued)) {
+			other = !plain && dev->turn_queue != queue;
 			note_turn(dev, queue);
+			if (!plain && other)
+				begin_within(dev, queue);
 			item = dt_queue_next(queue, dev->tun.order,
 					     dev->clock_ns);
 		} else {

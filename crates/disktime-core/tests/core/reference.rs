@@ -8,6 +8,8 @@
 //! - One virtual time a class; lower classes are owed 1/DIV of what the next better one has.
 //! - A charge is the sum, over the moments that a request was in flight, of dt / N.
 //! - Turns and anticipation as select.c's first comment says.
+//! - With a head, what a queue's items usually take is what it is charged for each among its group's;
+//!   the rest over the next 64. For a whole turn it is charged a turn, the rest off its next.
 
 use std::collections::BTreeMap;
 
@@ -76,6 +78,7 @@ struct Think {
 struct Group {
     leaf: usize,
     think: Think,
+    usual: u64,
 }
 
 struct Queue {
@@ -88,6 +91,13 @@ struct Queue {
     seek_mean: u64,
     follow: u64,
     think: Think,
+    usual: u64,
+    /// Time that it had and is still to be charged for in its group.
+    owing: u64,
+    /// What its turns were beyond what it was charged for them there.
+    over: i64,
+    /// So many of its items in flight are part of a turn that has been charged for.
+    settled: usize,
 }
 
 #[derive(Clone)]
@@ -128,6 +138,10 @@ struct Model {
     turn_grp: Option<usize>,
     turn_queue: Option<usize>,
     turn_used: u64,
+    /// What `turn_queue` was charged for reading since it has been that.
+    turn_queue_had: i64,
+    /// Idle time in which it was waited for.
+    turn_queue_idle: i64,
     turn: u32,
     /// In flight, and waited for by who has the turn.
     chained: u32,
@@ -185,6 +199,8 @@ impl Model {
             turn_grp: None,
             turn_queue: None,
             turn_used: 0,
+            turn_queue_had: 0,
+            turn_queue_idle: 0,
             turn: 0,
             chained: 0,
             holding: false,
@@ -226,6 +242,7 @@ impl Model {
         self.groups.push(Group {
             leaf,
             think: Think::default(),
+            usual: 0,
         });
         (number, ent)
     }
@@ -251,6 +268,10 @@ impl Model {
                 last_end: self.now,
                 ..Think::default()
             },
+            usual: 0,
+            owing: 0,
+            over: 0,
+            settled: 0,
         });
         number
     }
@@ -454,6 +475,9 @@ impl Model {
             && idle > 0
         {
             self.turn_used += idle;
+            if self.turn_queue.is_some() {
+                self.turn_queue_idle += idle as i64;
+            }
             self.charge_path(self.groups[group].leaf, idle as i64);
         }
         self.holding = false;
@@ -471,6 +495,64 @@ impl Model {
         self.turn_used = 0;
         self.turn += 1;
         self.chained = 0;
+    }
+
+    fn reads_on(&self, queue: usize) -> bool {
+        let queue = &self.queues[queue];
+        let cheap = queue.follow < 4 * MS + queue.last_sectors * 16 * US;
+        queue.sync && queue.seek_mean < 8192 && cheap
+    }
+
+    /// The queue is the one that goes on; the first of a turn gives back what it had too much.
+    fn begin_queue(&mut self, queue: usize) {
+        self.turn_queue_had = 0;
+        self.turn_queue_idle = 0;
+        let over = self.queues[queue].over.max(0) as u64;
+        if self.turn_used == 0 {
+            self.turn_used = over.min(self.slice() / 4);
+        }
+    }
+
+    /// The turn is over: for about a whole one of reading the queue pays exactly that.
+    fn settle_queue(&mut self, number: usize) {
+        let turn = self.turn_length() as i64;
+        let had = self.turn_queue_had;
+        let queue = &mut self.queues[number];
+        let all = had + self.turn_queue_idle + queue.over;
+        if self.rotational && had >= turn / 2 && all >= turn - turn / 8 {
+            queue.over = (all - turn).min(turn / 4);
+            let charge = all - queue.over - had;
+            let ent = queue.ent;
+            self.turn_queue_had = 0;
+            self.turn_queue_idle = 0;
+            queue.settled = self.ents[ent].inflight as usize;
+            self.charge(ent, charge);
+        }
+    }
+
+    /// What an item of the queue is charged within its group, where that is not what it took.
+    fn within_group(&mut self, item: &Item, actual: u64) -> i64 {
+        let group = &mut self.groups[self.queues[item.queue].group];
+        let queue = &mut self.queues[item.queue];
+        let sample = actual.min(16 * MS + u64::from(item.request.sectors) * 16 * US);
+        if group.usual == 0 {
+            group.usual = sample.clamp(1, 4 * MS);
+        }
+        if queue.usual == 0 {
+            queue.usual = group.usual;
+        }
+        for usual in [&mut group.usual, &mut queue.usual] {
+            *usual = usual.wrapping_add((sample.wrapping_sub(*usual) as i64 / 16) as u64);
+        }
+        if queue.settled > 0 {
+            queue.settled -= 1;
+            queue.over += actual as i64;
+            return 0;
+        }
+        let due = queue.owing + actual;
+        let charge = due.min((queue.usual + queue.usual / 2).max(due / 64));
+        queue.owing = due - charge;
+        charge as i64
     }
 
     /// Whether who has the turn is idle, so that it may wait for what this group sends express.
@@ -599,6 +681,11 @@ impl Model {
             self.turn_queue = None;
         }
         if self.turn_used >= self.turn_length()
+            && let Some(queue) = self.turn_queue
+        {
+            self.settle_queue(queue);
+        }
+        if self.turn_used >= self.turn_length()
             && let Some(next) = self.awaited()
         {
             self.begin_turn(next);
@@ -613,6 +700,7 @@ impl Model {
             if let Some(queue) = self.turn_queue {
                 if self.comes_first(self.queues[queue].ent, 0) {
                     from = self.queues[queue].ent;
+                    self.begin_queue(queue);
                 } else {
                     self.turn_queue = None;
                 }
@@ -628,8 +716,7 @@ impl Model {
                 return;
             }
             let (think, inflight) = (queue.think.clone(), ent.inflight);
-            let cheap = queue.follow < 4 * MS + queue.last_sectors * 16 * US;
-            if queue.sync && queue.seek_mean < 8192 && cheap && self.hold(&think, inflight) {
+            if self.reads_on(number) && self.hold(&think, inflight) {
                 return;
             }
             self.turn_queue = None;
@@ -810,6 +897,9 @@ impl Model {
                 if self.turn_grp != Some(group) {
                     self.begin_turn(group);
                 }
+                if self.turn_queue != Some(queue) {
+                    self.begin_queue(queue);
+                }
                 self.turn_queue = Some(queue);
                 self.item_of(queue)
             }
@@ -894,6 +984,13 @@ impl Model {
                 *follow = mean_of(*follow, actual);
             }
             self.service = mean_of(self.service, now - item.dispatched);
+            if self.rotational {
+                let charge = self.within_group(&item, actual);
+                self.charge(ent, charge - actual as i64);
+                if item.request.dir == Dir::Read && self.turn_queue == Some(item.queue) {
+                    self.turn_queue_had += charge;
+                }
+            }
         }
         self.update();
         actual
