@@ -152,6 +152,13 @@ dt_inline void dt_learn_cost(struct dt_dev *dev, struct dt_queue *queue,
 	learn_mean(&dev->cost_ns[dir], actual_ns);
 }
 
+/*
+ * What an item took is its group's to pay at once. Among the group's queues its
+ * own pays what is usual, half as much again at most, and owes the rest: else it
+ * waits until each of the others has had as much, and what took so long may have
+ * been none of its own (cache.c). Items of a turn that was paid for as a whole
+ * count for the next.
+ */
 static void spread_out(struct dt_dev *dev, const struct dt_item *item,
 		       u64 actual_ns)
 {

@@ -65,7 +65,6 @@ const GAPS: [(&str, &str); 7] = [
     ("write-cache", "wrr-over-32"),
     ("write-cache", "wrr-on64k-128"),
     ("write-cache", "wrr-over-128"),
-    ("write-cache", "rrw-over-1000"),
     // The volume has two limits, on requests and on bytes, and no cost of one request tells which.
     ("network-volume", "large"),
 ];
