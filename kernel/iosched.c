@@ -175,6 +175,20 @@ static noinline void begin_commit(struct disktime_dev *dev,
 	spin_unlock_irqrestore(&dev->lock, flags);
 }
 
+/*
+ * A drive whose cache survives is asked for no flush; there the journal's
+ * writes are the commits. Under dev->lock.
+ */
+static noinline void begin_journal(struct disktime_dev *dev,
+				   struct request *rq, struct disktime_rq *drq,
+				   u64 now)
+{
+	if (!op_is_sync(rq->cmd_flags) || !op_is_write(req_op(rq)))
+		return;
+	drq->commit_ns = now;
+	dt_commit_begin(&dev->core, now);
+}
+
 static noinline void end_commit(struct disktime_dev *dev,
 				struct disktime_rq *drq)
 {
@@ -207,8 +221,10 @@ static void disktime_prepare_request(struct request *rq)
 	drq->queue = NULL;
 	drq->tgid = current->tgid;
 	drq->commit_ns = 0;
-	if (unlikely(rq->cmd_flags & REQ_PREFLUSH))
+	if (unlikely(rq->cmd_flags & REQ_PREFLUSH)) {
+		ios->flushes = true;
 		begin_commit(ios->dev, drq);
+	}
 }
 
 static void forget_merging(struct request_queue *q, struct request *rq)
@@ -405,6 +421,8 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 		flags |= DT_INSERT_HEAD;
 	if (rq->cmd_flags & (REQ_META | REQ_SWAP))
 		flags |= DT_INSERT_EXPRESS;
+	if (flags && !at_head && !ios->flushes && !drq->commit_ns)
+		begin_journal(dev, rq, drq, now);
 	dt_insert(&dev->core, &queue->core, &drq->item,
 		  op_is_write(req_op(rq)) ? DT_WRITE : DT_READ,
 		  blk_rq_pos(rq), blk_rq_sectors(rq), flags, now);

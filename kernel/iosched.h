@@ -33,6 +33,7 @@ struct disktime_iosched {
 	u32 depth_hw;			/* what the device takes at once */
 	bool fault_told;
 	bool passes;			/* see may_pass() */
+	bool flushes;			/* somebody has asked for one */
 
 	/* the gate */
 	atomic_t nr_tags_used;		/* from promise to finish_request() */
