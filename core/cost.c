@@ -55,6 +55,9 @@
 #define WINDOWS_COARSE		8
 #define WINDOWS_FINE		64
 
+/* With costs so many times too high or low all begins anew. */
+#define FAR_OFF			3
+
 /* Fractions are in 2^-16. */
 #define ONE			(1 << 16)
 /* A direction in which costs lie closer than this to 0 is not moved along. */
@@ -70,7 +73,8 @@ void dt_fit_init(struct dt_fit *fit)
 
 	*fit = (struct dt_fit) {
 		.scale = 1 << DT_SCALE_SHIFT,
-		.used = ONE,
+		.kept = ONE,
+		.least = ~0u,
 	};
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
 		fit->base[dir] = BASE_UNKNOWN_NS << DT_COST_SHIFT;
@@ -93,16 +97,23 @@ static s64 fraction(u64 part, u64 whole)
 	return (s64)dt_min(dt_div(part << 16, dt_max(whole, 1)), 1u << 24);
 }
 
-/* What all in the window was worth, by the costs as they are. */
-static u64 worth(const struct dt_fit *fit)
+/* What so many requests and sectors are worth, by the costs as they are. */
+static u64 worth_of(const struct dt_fit *fit, const u64 nr[DT_NR_DIRS],
+		    const u64 sectors[DT_NR_DIRS])
 {
 	u64 sum = 0;
 	int dir;
 
 	for (dir = 0; dir < DT_NR_DIRS; dir++)
-		sum += (fit->base[dir] * fit->nr[dir] +
-			fit->sector[dir] * fit->sectors[dir]) >> DT_COST_SHIFT;
+		sum += (fit->base[dir] * nr[dir] +
+			fit->sector[dir] * sectors[dir]) >> DT_COST_SHIFT;
 	return sum;
+}
+
+/* The same of all in the window. */
+static u64 worth(const struct dt_fit *fit)
+{
+	return worth_of(fit, fit->nr, fit->sectors);
 }
 
 /* Each cost's part of the window's time. */
@@ -152,7 +163,7 @@ static void move_costs(struct dt_fit *fit, s64 way[DT_NR_DIRS][DT_NR_COSTS],
 	}
 }
 
-/* Of the first window only the scale is learned. */
+/* Of the first window only the scale is learned, or of one that is far off. */
 static void begin(struct dt_fit *fit, u64 busy_ns)
 {
 	s64 scale;
@@ -163,7 +174,7 @@ static void begin(struct dt_fit *fit, u64 busy_ns)
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
 		for (i = 0; i < DT_NR_COSTS; i++) {
 			cost = cost_at(fit, dir, i);
-			*cost = dt_max((*cost * (u64)scale) >> 16, 1);
+			*cost = clamp((*cost * (u64)scale) >> 16, 1, COST_MAX);
 		}
 	}
 }
@@ -175,9 +186,39 @@ static int gain(const struct dt_fit *fit)
 	       fit->windows < WINDOWS_FINE ? 1 : 2;
 }
 
-static void note_used(struct dt_fit *fit, s64 sum)
+/*
+ * What is left to those who are held back, of what they have where they are
+ * not: by whatever costs, as both are the same requests.
+ */
+static void note_heavy(struct dt_fit *fit, u64 busy_ns)
 {
-	fit->used = (u32)((3 * (s64)fit->used + clamp(sum, 0, 4 * ONE)) / 4);
+	struct dt_free *free = &fit->free;
+	u64 nr[DT_NR_DIRS], sectors[DT_NR_DIRS], then;
+	int dir;
+
+	for (dir = 0; dir < DT_NR_DIRS; dir++) {
+		nr[dir] = fit->nr[dir] - fit->nr_light[dir];
+		sectors[dir] = fit->sectors[dir] - fit->sectors_light[dir];
+	}
+	if (!fit->limited) {
+		for (dir = 0; dir < DT_NR_DIRS; dir++) {
+			free->nr[dir] = free->nr[dir] * 3 / 4 + nr[dir];
+			free->sectors[dir] = free->sectors[dir] * 3 / 4 +
+					     sectors[dir];
+		}
+		free->nr_light = free->nr_light * 3 / 4 +
+				 fit->nr_light[DT_READ] +
+				 fit->nr_light[DT_WRITE];
+		free->busy_ns = free->busy_ns * 3 / 4 + busy_ns;
+		free->windows++;
+		fit->kept = ONE;
+		return;
+	}
+	then = fraction(worth_of(fit, free->nr, free->sectors), free->busy_ns);
+	busy_ns = fraction(worth_of(fit, nr, sectors), busy_ns);
+	busy_ns = dt_min(dt_div(busy_ns << 16, dt_max(then, 1)), 4 * ONE);
+	fit->kept = (u32)dt_max(fit->kept ? (fit->kept + busy_ns) / 2 :
+					    busy_ns, 1);
 }
 
 static void learn(struct dt_fit *fit, u64 busy_ns)
@@ -194,15 +235,18 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 	if (fit->limited) {
 		sum = fraction(worth(fit), busy_ns);
 		if (!fit->windows || sum < ONE + ONE / 16) {
-			note_used(fit, sum);
 			fit->paired = false;
 			return;
 		}
 	}
-	if (!fit->windows++) {
+	sum = fraction(worth(fit), busy_ns);
+	/* Too far off for small steps: a cache has filled, or there is none. */
+	if (!fit->windows++ || sum < ONE / FAR_OFF || sum > FAR_OFF * ONE) {
 		begin(fit, busy_ns);
+		fit->paired = false;
 		return;
 	}
+	sum = 0;
 	parts(fit, busy_ns, part);
 	if (fit->paired) {
 		for (dir = 0; dir < DT_NR_DIRS; dir++) {
@@ -224,8 +268,13 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 		}
 	}
 	fit->paired = true;
-	note_used(fit, sum);
 	move_costs(fit, part, ONE - dt_min(sum, 2 * ONE), gain(fit));
+}
+
+void dt_fit_forget_free(struct dt_dev *dev)
+{
+	dev->fit.free = (struct dt_free) { 0 };
+	dev->fit.settle = dev->nr_inflight + 1;
 }
 
 static void next_window(struct dt_dev *dev)
@@ -236,6 +285,8 @@ static void next_window(struct dt_dev *dev)
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
 		fit->nr[dir] = 0;
 		fit->sectors[dir] = 0;
+		fit->nr_light[dir] = 0;
+		fit->sectors_light[dir] = 0;
 	}
 	fit->busy_from_ns = dev->busy_ns;
 	fit->starved = false;
@@ -249,19 +300,38 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 	struct dt_fit *fit = &dev->fit;
 	s64 scale;
 
+	note_heavy(fit, busy_ns);
 	if (!fit->starved)
 		learn(fit, busy_ns);
 	else
 		fit->paired = false;
+	fit->alike = !(fit->nr[DT_READ] && fit->nr[DT_WRITE]) &&
+		     fit->least == fit->most;
 	/* Only unlike requests can be told apart, and need to be. */
-	fit->dither = !fit->starved &&
-		      ((fit->nr[DT_READ] && fit->nr[DT_WRITE]) ||
-		       fit->least != fit->most);
+	fit->dither = !fit->starved && !fit->alike;
 	scale = (fit->scale + fraction(busy_ns, worth(fit))) / 2;
 	fit->scale = (u32)clamp(scale, ONE / 256, 256 * ONE);
 	fit->window++;
 	/* Until what was begun before has passed through. */
-	fit->settle = dev->nr_inflight + 1;
+	fit->settle = fit->limited ? 1 : dev->nr_inflight + 1;
+}
+
+/* The same while somebody goes first, before it is noted. */
+noinline void dt_fit_note_light(struct dt_dev *dev, const struct dt_item *item)
+{
+	struct dt_fit *fit = &dev->fit;
+
+	/* While hardly anything is let through there is nothing to learn. */
+	if (dev->light.probing)
+		fit->settle = dev->depth;
+	if (fit->settle)
+		return;
+	fit->limited |= dev->limit < dev->depth;
+	if (item->light) {
+		fit->nr_light[item->dir]++;
+		fit->sectors_light[item->dir] +=
+			dt_min(item->sectors, DT_COST_SECTORS);
+	}
 }
 
 dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
@@ -270,9 +340,6 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	u32 sectors = dt_min(item->sectors, DT_COST_SECTORS);
 	u64 busy_ns, items;
 
-	/* While hardly anything is let through there is nothing to learn. */
-	if (unlikely(dev->light.probing))
-		fit->settle = dev->depth;
 	if (unlikely(fit->settle)) {
 		if (!--fit->settle)
 			next_window(dev);
@@ -284,16 +351,18 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 		fit->least = dt_min(fit->least, sectors);
 		fit->most = dt_max(fit->most, sectors);
 	}
-	/* It was full until now, or somebody waits. */
-	if (!dev->nr_queued && dev->nr_inflight + 1 < dev->depth)
+	/* It was full until now, but for a few, or somebody waits. */
+	if (!dev->nr_queued &&
+	    dev->nr_inflight + 1 + dev->depth / 16 < dev->depth)
 		fit->starved = true;
-	if (dev->limit < dev->depth)
-		fit->limited = true;
 	busy_ns = dev->busy_ns - fit->busy_from_ns;
 	if (likely(busy_ns < WINDOW_NS))
 		return;
 	items = fit->nr[DT_READ] + fit->nr[DT_WRITE];
-	if (items >= WINDOW_ITEMS && items >= 2 * dev->nr_inflight)
+	if (!fit->limited ? items >= dt_max(WINDOW_ITEMS,
+					    2 * dev->nr_inflight) :
+	    items - fit->nr_light[DT_READ] - fit->nr_light[DT_WRITE] >=
+	    WINDOW_ITEMS / 2 || busy_ns > 4 * WINDOW_NS)
 		end_window(dev, busy_ns);
 }
 

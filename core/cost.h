@@ -10,20 +10,56 @@
 /* Longer ones, which are discards, count as this: 4 MB. */
 #define DT_COST_SECTORS		8192
 
+/* Whether it is known what others have while they are not held back. */
+static inline bool dt_free_known(const struct dt_dev *dev)
+{
+	const struct dt_free *free = &dev->fit.free;
+
+	return free->windows >= 4 ||
+	       free->nr[DT_READ] + free->nr[DT_WRITE] >= 96;
+}
+
+/* Whether all do the same, as far as is known. */
+static inline bool dt_fit_alike(const struct dt_dev *dev)
+{
+	const struct dt_fit *fit = &dev->fit;
+
+	return fit->least == fit->most &&
+	       !(fit->nr[DT_READ] && fit->nr[DT_WRITE]) &&
+	       (fit->alike || fit->nr[DT_READ] + fit->nr[DT_WRITE] >= 16);
+}
+
+/* Whether enough windows were learned from to go by. */
+static inline bool dt_costs_known(const struct dt_dev *dev)
+{
+	return dev->fit.windows >= 2 ||
+	       (dev->fit.windows && dt_fit_alike(dev));
+}
+
+/* What a request takes of the device, in ns. */
+static inline u64 dt_cost_raw(const struct dt_fit *fit, enum dt_dir dir,
+			      u32 sectors)
+{
+	return (fit->base[dir] +
+		fit->sector[dir] * dt_min(sectors, DT_COST_SECTORS)) >>
+	       DT_COST_SHIFT;
+}
+
 /* What a request will probably be charged, in ns. */
 static inline u64 dt_cost(const struct dt_fit *fit, enum dt_dir dir,
 			  u32 sectors)
 {
-	u64 raw = (fit->base[dir] +
-		   fit->sector[dir] * dt_min(sectors, DT_COST_SECTORS)) >>
-		  DT_COST_SHIFT;
-
-	return (raw * fit->scale) >> DT_SCALE_SHIFT;
+	return (dt_cost_raw(fit, dir, sectors) * fit->scale) >> DT_SCALE_SHIFT;
 }
 
 dt_internal void dt_fit_init(struct dt_fit *fit);
+/* Others are held back from now on than were before. */
+dt_internal void dt_fit_forget_free(struct dt_dev *dev);
 /* A request is complete: one more in the window, which may be its end. */
 dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item);
+/* Before that, while anybody goes first or is held back. */
+dt_internal void dt_fit_note_light(struct dt_dev *dev,
+				   const struct dt_item *item);
 /* What a request of @grp is to be charged beyond its cost, to learn costs. */
 dt_inline s64 dt_dither(struct dt_dev *dev, struct dt_group *grp,
 			  u64 cost_ns);

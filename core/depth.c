@@ -7,32 +7,60 @@
  * needs many requests to keep all of its parts busy. Who has one request at a
  * time, or eight, waits for all of them each time.
  *
- * So requests are of two kinds. Those of a group that is behind (by disk time,
- * further than what is in flight explains: it does not ask for its share, or
- * does not get it) are light and go to the device at once. Of all others at
- * most dev->limit are in flight. The limit is found by control, without
- * knowing the device:
+ * So requests are of two kinds. Light ones go to the device at once, of all
+ * others at most dev->limit are in flight. A group's requests are light
  *
- * - A light group's slowdown is its latency by what that would be alone: the
- *   least seen, plus the cost of what the group itself has in flight.
- * - While the slowdown is above SLOWDOWN, the limit falls; while it is below,
- *   or nobody is light, it grows until it is the depth again.
- * - It does not fall where that costs too much: of the device's capacity, as
- *   far as it is known (cost.c), at least 1 - w is to be in use, where w is
- *   the part that the light groups could use themselves, but no less than LOSS
- *   and no more than LOSS_MAX.
+ * - while it is behind, by disk time, further than what is in flight explains:
+ *   it does not ask for its share, or does not get it; but not where it could
+ *   use much and is not late, as then it is costs that are wrong; or
+ * - while it is favoured: nothing tells costs where a device's slots are never
+ *   full, but that a group is late can be seen all the same. One group at a
+ *   time, the one that is furthest from what is due to it.
+ *
+ * What is due to a group that has a share of 1/n by weight is a slowdown of n:
+ * as much as it would have of a device that is its own for 1/n of the time. So
+ * a group that asks for little is judged by
+ *
+ *	slow = share * latency / latency alone
+ *
+ * where the latency counts from insertion, and alone it would be the mean in
+ * probes (below) or, with none, what all that it has outstanding costs. One that
+ * is behind has the share of one of two, however many there are.
+ *
+ * The others are not judged by costs, which may be wrong, but by what is left to
+ * them: how much they complete, by how much that is while they are not held
+ * back (fit.kept; the windows of cost.c). What is divided by its like needs no
+ * costs. Now and then nobody is held back, to see what that would be.
+ *
+ * The limit is found by control, without knowing the device:
+ *
+ * - It falls while the light groups are above SLOW and are worse off than the
+ *   others, and grows while they are below, or the others are worse off, or
+ *   nobody is light, until it is the depth again.
+ * - It falls no further than where the others have lost the part w of what they
+ *   would have, where w is what the light groups could use themselves, but no
+ *   less than LOSS, and no more than LOSS_MAX or LOSS for each request that they
+ *   have outstanding. Where costs are not known w is the last of these.
+ * - It falls anyway while that is for nothing.
+ * - It moves once a window, by steps in proportion to what is left to lose: what
+ *   it does is seen before it is done again.
+ *
+ * A reader that asks for a fiftieth of the device thus costs the others at most
+ * a tenth; one that could use half of it gets about half of what it does alone.
+ *
+ * If a group is as late with next to nothing of others' in the device, it is not
+ * the others, and it is favoured no more for a while. Writes may wait for a cache
+ * that writes fill, and look late for what they have done themselves: for their
+ * sake reads are left most of what they have.
  *
  * The depth itself (dev->depth) is what the device takes, but no more than
  * DEPTH_AUTO: enough for any single device, and little enough that deep queues
  * wait here and not in there. Light requests go beyond that as well.
  *
- * A reader that asks for a fiftieth of the device thus costs the others at most
- * a tenth; one that could use half of it gets about half of what it does alone.
- *
- * Probe. Who has never been alone has never seen the least latency. So every
- * now and then, for a few requests of the light ones, the limit is 1. That
- * takes a thirtieth of the time at most, and less and less where it finds what
- * was known.
+ * Probe. Who has never been alone has never seen how long that takes. So every
+ * now and then one group that asks for little has the device for itself, for
+ * some of its requests. That takes a thirtieth of the time at most, and less
+ * and less where it finds what was known.
  *
  * Nothing of this on devices with turns: there a group has the disk for itself
  * (select.c).
@@ -41,28 +69,58 @@
 #include "depth.h"
 #include "entity.h"
 
-#define RATIO_SHIFT		8
-#define RATIO_MAX		(64 << RATIO_SHIFT)
-/* Two groups of which each gets half are slowed down by 2. */
-#define SLOWDOWN		470
-#define SLOWDOWN_LOW		430
+/* How slow is in 2^-8, and no more than this. */
+#define SLOW_SHIFT		8
+#define SLOW_MAX		(1024 << SLOW_SHIFT)
+/* What is due, but for some noise, and what is better than that. */
+#define SLOW			235
+#define SLOW_LOW		215
 
-/* A look lasts at least so long, and for so many light requests. */
+/* A group is judged, and the limit looked at, no more often than this. */
 #define LOOK_NS			DT_NSEC_PER_MSEC
-#define LOOK_ITEMS		8
-/* If fewer come it ends after so many times as long. */
+/* If less comes it is after so many times as long. */
 #define LOOK_LONGEST		20
+/* By so many requests at least, and twice what it has in flight. */
+#define JUDGE_ITEMS		16
+/* While it is not light, by one of so many of each direction. */
+#define SAMPLE			16
+/* The limit is moved after so many judgements, or one that is plain. */
+#define JUDGEMENTS		3
+/* At the least limit, after so many windows, it did not help. */
+#define STUCK			12
+#define STUCK_PART		10
 
-/* Of the device's capacity, 2^-16. */
+/* Of what the others would have, 2^-16. */
 #define LOSS			6000
-#define LOSS_MAX		16384
+#define LOSS_MAX		36000
+/* Of so many one is much. */
+#define FEW			8
+/* So much is left to others that it costs them nothing. */
+#define FOR_NOTHING		(65536 - LOSS / 4)
+
+/* Whatever the weights. */
+#define LOSS_MOST		61440
+/* What reads lose for a write's sake. */
+#define READS_LOSS		16384
+/* Reads count as being there for so long. */
+#define READS_NS		DT_NSEC_PER_SEC
 
 /* A probe lasts for so many, at most so long, and comes no more often. */
-#define PROBE_ITEMS		4
+#define PROBE_ITEMS		16
 #define PROBE_NS		(50 * DT_NSEC_PER_MSEC)
 #define PROBE_EVERY_NS		(100 * DT_NSEC_PER_MSEC)
 #define PROBE_SELDOM_NS		(10 * DT_NSEC_PER_SEC)
 #define PROBE_PART		30
+/* The same for a group that was in none. */
+#define PROBE_PART_FIRST	10
+/* Nobody is held back no more often than this, and in this part of the time. */
+#define FREE_EVERY_NS		(250 * DT_NSEC_PER_MSEC)
+#define FREE_PART		100
+/* At first a cache may have room, and it pays to look again. */
+#define FREE_PART_EARLY		10
+#define FREE_EARLY_NS		DT_NSEC_PER_SEC
+/* If it took so long the limit that was before is of no use. */
+#define FREE_LONGEST_NS		DT_NSEC_PER_SEC
 
 /*
  * Further behind than by this, and by so many requests, is who asks for less
@@ -82,9 +140,8 @@ static void next_look(struct dt_dev *dev)
 	struct dt_light *light = &dev->light;
 
 	light->nr = 0;
+	light->judged = 0;
 	light->most = 0;
-	light->sum = 0;
-	light->want = 0;
 	light->until_ns = dev->clock_ns + LOOK_NS;
 }
 
@@ -98,7 +155,13 @@ static void set_crowded(struct dt_dev *dev, bool crowded)
 void dt_depth_init(struct dt_dev *dev)
 {
 	dev->limit = dev->depth;
+	dev->light.on = false;
 	dev->light.probing = false;
+	dev->light.grp = NULL;
+	dev->light.then = NULL;
+	dev->light.read_ns = dev->clock_ns - READS_NS;
+	dev->light.freeing = false;
+	dev->light.free_every_ns = FREE_EVERY_NS;
 	dev->light.probe_every_ns = PROBE_EVERY_NS;
 	/* With turns nobody looks; overlap then. */
 	dev->crowd = 0;
@@ -120,24 +183,39 @@ static bool lags(const struct dt_dev *dev, const struct dt_level *level,
 	return (u64)behind > dt_virtual(lag, ent->weight);
 }
 
+/* Costs that nobody has learned do not tell who is behind, but among equals. */
+static bool lag_counts(const struct dt_dev *dev)
+{
+	return !dev->light.probing &&
+	       (!dev->crowded || dt_costs_known(dev) || dt_fit_alike(dev));
+}
+
 static noinline bool path_lags(const struct dt_dev *dev,
 			       const struct dt_entity *ent)
 {
+	if (!lag_counts(dev))
+		return false;
 	for (; ent->parent; ent = ent->parent)
 		if (lags(dev, ent->parent->level, ent))
 			return true;
 	return false;
 }
 
-dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
+/* No more than its part of the slots, were there one more. */
+static inline bool holds_little(const struct dt_dev *dev,
+				const struct dt_group *grp)
 {
 	const struct dt_entity *own = grp->own;
 
-	/* Who has much in flight, or more queued than that, asks for no little. */
-	return own->nr_queued <= own->nr_inflight + 1 &&
-	       2 * dev->nr_active * own->nr_inflight <= dev->depth &&
-	       !dev->slice_ns && dev->engine != DT_ENGINE_OVERLAP &&
-	       path_lags(dev, own);
+	return (dev->nr_active + 1) * (own->nr_queued + own->nr_inflight) <=
+	       dev->depth;
+}
+
+dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return grp == dev->light.grp ||
+	       (holds_little(dev, grp) && !grp->well_off && !dev->slice_ns &&
+		dev->engine != DT_ENGINE_OVERLAP && path_lags(dev, grp->own));
 }
 
 bool dt_lets_through(struct dt_dev *dev)
@@ -146,8 +224,10 @@ bool dt_lets_through(struct dt_dev *dev)
 	struct dt_level *level;
 	struct dt_spot *spot;
 
-	if (!dt_list_empty(&dev->express))
+	if (!dt_list_empty(&dev->express) || dt_favoured(dev))
 		return true;
+	if (!lag_counts(dev))
+		return false;
 	for (;;) {
 		level = ent->level;
 		spot = dt_line_pick(&level->ready, dev->clock_ns);
@@ -161,8 +241,19 @@ bool dt_lets_through(struct dt_dev *dev)
 	}
 }
 
+void dt_depth_forget(struct dt_dev *dev, const struct dt_group *grp)
+{
+	struct dt_light *light = &dev->light;
+
+	if (light->grp == grp)
+		light->grp = NULL;
+	if (light->then == grp)
+		light->then = NULL;
+}
+
 /* The least latencies, and how many are far from them. */
-static inline void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency)
+static inline bool is_crowded(struct dt_dev *dev, struct dt_group *grp,
+			      u64 latency)
 {
 	u32 crowd = dev->crowd;
 
@@ -173,19 +264,27 @@ static inline void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency)
 	if (2 * latency > 3 * grp->lat_min_ns)
 		crowd += 65536 >> CROWD_SHIFT;
 	dev->crowd = crowd;
-	if (unlikely((crowd > dev->crowd_limit) != dev->crowded))
+	return crowd > dev->crowd_limit;
+}
+
+static inline void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency)
+{
+	if (unlikely(is_crowded(dev, grp, latency) != dev->crowded))
 		set_crowded(dev, !dev->crowded);
 }
 
-/* The same with what probes say. */
+/* The same while somebody is held back, and with what probes say. */
 static noinline void watch_probe(struct dt_dev *dev, struct dt_group *grp,
 				 u64 latency, bool quiet)
 {
 	struct dt_light *light = &dev->light;
+	bool crowded;
 
 	if (quiet && 8 * latency < 7 * grp->lat_min_ns)
 		light->probe_every_ns = PROBE_EVERY_NS;
-	watch(dev, grp, latency);
+	crowded = is_crowded(dev, grp, latency) || dev->limit < dev->depth;
+	if (crowded != dev->crowded)
+		set_crowded(dev, crowded);
 	if (quiet) {
 		if (grp->probe != light->probe) {
 			grp->probe = light->probe;
@@ -201,7 +300,168 @@ static noinline void watch_probe(struct dt_dev *dev, struct dt_group *grp,
 	}
 }
 
-static void begin_probe(struct dt_dev *dev)
+/* The part of the device that is due to a group by weight; 2^-16. */
+static u64 share_of(const struct dt_group *grp)
+{
+	const struct dt_entity *ent;
+	const struct dt_level *level;
+	u64 share = 65536, weight;
+	int class;
+
+	for (ent = grp->own; ent->parent; ent = ent->parent) {
+		level = ent->parent->level;
+		for (class = DT_RT; class < ent->class; class++)
+			if (level->active_weight[class])
+				return 0;
+		weight = level->active_weight[ent->class];
+		if (!dt_entity_busy(ent))
+			weight += ent->weight;
+		share = dt_div(share * ent->weight, weight);
+	}
+	return share;
+}
+
+/* Nobody is held back until it is known what that leaves to whom. */
+static void begin_free(struct dt_dev *dev, u32 limit)
+{
+	struct dt_light *light = &dev->light;
+
+	light->freeing = true;
+	light->limit_then = limit;
+	dev->limit = dev->depth;
+	dt_fit_forget_free(dev);
+	light->free_from_ns = dev->clock_ns;
+}
+
+static void favour(struct dt_dev *dev, const struct dt_group *grp)
+{
+	struct dt_light *light = &dev->light;
+
+	light->grp = grp;
+	light->from_ns = dev->clock_ns;
+	light->slow_then = grp ? grp->slow : 0;
+	light->slow = 0;
+	light->want = 0;
+	light->stuck = 0;
+	if (!grp)
+		return;
+	light->free_every_ns = FREE_EVERY_NS;
+	begin_free(dev, dev->depth);
+}
+
+/* What a request would have taken, were its group alone. */
+static u64 latency_alone(const struct dt_dev *dev, const struct dt_group *grp,
+			 const struct dt_item *item, u32 all)
+{
+	/* One after the other is the longest that it keeps itself waiting. */
+	if (grp->lat_alone_ns)
+		return dt_min(grp->lat_alone_ns, all * grp->lat_min_ns);
+	return dt_max(grp->lat_min_ns,
+		      all * dt_cost_raw(&dev->fit, item->dir, item->sectors));
+}
+
+/* The part of the device that the group could use, were it alone; 2^-16. */
+static u64 want_of(const struct dt_dev *dev, const struct dt_group *grp,
+		   const struct dt_item *item)
+{
+	u32 all = grp->own->nr_queued + grp->own->nr_inflight + 1;
+	u64 cost = all * dt_cost_raw(&dev->fit, item->dir, item->sectors);
+	u64 most = all * LOSS;
+
+	if (!dt_costs_known(dev))
+		return most;
+	return dt_min(most, dt_div(cost << 16,
+				   latency_alone(dev, grp, item, all)));
+}
+
+static u32 mean_of(u32 mean, u64 sample)
+{
+	return mean ? (u32)((3ull * mean + sample) / 4) : (u32)sample;
+}
+
+/* How slow the group is, if it is time to say so, or 0. */
+static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
+		       const struct dt_item *item)
+{
+	u32 all = grp->own->nr_queued + grp->own->nr_inflight + 1;
+	u32 many = item->light ? 1 : SAMPLE;
+	u64 slow, share, took, late;
+
+	if (!grp->judge_ns)
+		grp->judge_ns = dev->clock_ns + LOOK_NS;
+	grp->late_ns += many * (dev->clock_ns - item->insert_ns);
+	grp->alone_ns += many * latency_alone(dev, grp, item, all);
+	if (dt_before(dev->clock_ns, grp->judge_ns))
+		return 0;
+	late = dev->clock_ns - grp->judge_ns;
+	grp->nr_late += many;
+	if (grp->nr_late < dt_max(JUDGE_ITEMS, 2 * grp->own->nr_inflight) &&
+	    late < LOOK_LONGEST * LOOK_NS)
+		return 0;
+	/* Of who waits here it is known at once how fast it is served. */
+	took = grp->late_ns;
+	if (grp->own->nr_queued && late < 2 * LOOK_LONGEST * LOOK_NS)
+		took = (late + LOOK_NS) * all;
+	slow = dt_min(dt_div(took << SLOW_SHIFT, grp->alone_ns), SLOW_MAX);
+	share = share_of(grp);
+	/* Who asks for little is judged as one of two. */
+	if (item->light && grp != dev->light.grp && share)
+		share = dt_max(share, 32768);
+	if (item->light || grp == dev->light.grp)
+		dev->light.share = share;
+	slow = dt_max((slow * share) >> 16, 1);
+	grp->slow = mean_of(grp->slow, slow);
+	grp->late_ns = 0;
+	grp->alone_ns = 0;
+	grp->nr_late = 0;
+	grp->judge_ns = dev->clock_ns + LOOK_NS;
+	return grp->slow;
+}
+
+static void judge(struct dt_dev *dev, struct dt_group *grp,
+		  const struct dt_item *item)
+{
+	struct dt_light *light = &dev->light;
+	bool ours = grp == light->grp || item->light, beside_reads;
+	u64 want;
+	u32 slow;
+
+	beside_reads = item->dir == DT_WRITE &&
+		       dt_before(dev->clock_ns, light->read_ns + READS_NS);
+	if (item->dir == DT_READ)
+		light->read_ns = dev->clock_ns;
+	if (!ours && (!holds_little(dev, grp) || grp->own->nr_waiting))
+		return;
+	/* What was made to wait by a probe says nothing. */
+	if ((!grp->lat_alone_ns && !dt_costs_known(dev)) ||
+	    (!grp->own->nr_queued &&
+	     dt_before(item->insert_ns, light->probe_end_ns)))
+		return;
+	slow = judge_group(dev, grp, item);
+	if (!slow)
+		return;
+	want = want_of(dev, grp, item);
+	if (ours)
+		light->want = mean_of(light->want, want);
+	/* Who could use much has it: behind or not, costs must be wrong. */
+	grp->well_off = slow < SLOW_LOW && 4 * want > 65536;
+	if (grp == light->grp) {
+		if (!holds_little(dev, grp) ||
+		    (dev->limit == dev->depth && slow < SLOW_LOW))
+			favour(dev, NULL);
+	} else if (slow > SLOW && !item->light &&
+		   2ull * slow > 3ull * light->slow &&
+		   !dt_before(dev->clock_ns, light->again_ns)) {
+		favour(dev, grp);
+	}
+	if (ours) {
+		light->slow = mean_of(light->slow, slow);
+		light->beside_reads = beside_reads;
+		light->judged++;
+	}
+}
+
+static void begin_probe(struct dt_dev *dev, const struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
 
@@ -209,10 +469,15 @@ static void begin_probe(struct dt_dev *dev)
 	if (!++light->probe)
 		light->probe = 1;
 	light->probing = true;
+	light->then = light->grp;
+	light->grp = grp;
 	light->limit = dev->limit;
 	light->probe_from_ns = dev->clock_ns;
 	light->quiet_ns = 0;
-	dev->limit = 1;
+	light->alone_ns = 0;
+	light->nr_alone = 0;
+	light->nr_first = 0;
+	dev->limit = 0;
 	next_look(dev);
 	light->until_ns = dev->clock_ns + PROBE_NS;
 }
@@ -223,6 +488,11 @@ static void end_probe(struct dt_dev *dev)
 	u64 took = dev->clock_ns - light->probe_from_ns;
 
 	light->probing = false;
+	light->probe_end_ns = dev->clock_ns;
+	light->probed = light->grp;
+	light->grp = light->then;
+	light->probe_first_ns = dev->clock_ns +
+				PROBE_PART_FIRST * took;
 	light->probe_next_ns = dev->clock_ns + light->probe_every_ns +
 			       PROBE_PART * took;
 	/* The less there is to find, the less it is looked for. */
@@ -232,100 +502,242 @@ static void end_probe(struct dt_dev *dev)
 	next_look(dev);
 }
 
-static void allow_more(struct dt_dev *dev)
+static void set_limit(struct dt_dev *dev, u64 limit)
 {
-	dev->limit = dt_min(dev->limit + dev->limit / 8 + 1, dev->depth);
+	limit = dt_max(dt_min(limit, dev->depth), 1);
+	/* What it does is seen when there are no more than that. */
+	if (limit < dev->depth)
+		dev->fit.settle = dev->nr_heavy < limit ? 1 :
+				  1 + dev->nr_heavy - (u32)limit;
+	dev->limit = (u32)limit;
 }
 
-static void allow_less(struct dt_dev *dev, bool much)
+static void allow_more(struct dt_dev *dev)
 {
-	u32 limit = dt_min(dev->limit, dev->light.most);
+	set_limit(dev, dev->limit + dev->limit / 16 + 1);
+}
 
-	limit -= dt_min(limit, (much ? limit / 4 : limit / 8) + 1);
-	dev->limit = dt_max(limit, 1);
+/* Whether the favoured group is as late as it was, with nobody in its way. */
+static bool is_stuck(struct dt_dev *dev)
+{
+	struct dt_light *light = &dev->light;
+
+	if (!light->grp || dev->limit > 1 || light->slow <= SLOW ||
+	    4ull * light->slow < 3ull * light->slow_then)
+		light->stuck = 0;
+	else
+		light->stuck++;
+	return light->stuck == STUCK;
+}
+
+static void end_free(struct dt_dev *dev)
+{
+	struct dt_light *light = &dev->light;
+	u64 took = dev->clock_ns - light->free_from_ns;
+
+	light->freeing = false;
+	if (took > FREE_LONGEST_NS)
+		light->limit_then = dev->depth;
+	light->free_next_ns = dev->clock_ns + light->free_every_ns +
+			      (light->free_every_ns < FREE_EARLY_NS ?
+			       FREE_PART_EARLY : FREE_PART) * took;
+	light->free_every_ns = dt_min(2 * light->free_every_ns,
+				      PROBE_SELDOM_NS);
+	if (light->limit_then < dev->depth)
+		dev->fit.kept = 0;
+	set_limit(dev, light->limit_then);
+}
+
+/* By how much the others are worse off than alone, by their share; 2^-8. */
+static u64 slow_others(const struct dt_dev *dev)
+{
+	const struct dt_free *free = &dev->fit.free;
+	u64 share = 65536 - dev->light.share;
+	u64 slow = dt_div(share << SLOW_SHIFT, dev->fit.kept);
+
+	/* Among equals it is known what they have less even so. */
+	if (dt_fit_alike(dev))
+		slow += dt_div(slow * free->nr_light,
+			       dt_max(free->nr[DT_READ] + free->nr[DT_WRITE],
+				      1));
+	return slow;
+}
+
+/* So much is to be left to the others of what they would have; 2^-16. */
+static u32 to_keep(const struct dt_light *light)
+{
+	u64 loss = dt_max(dt_min(light->want, LOSS_MAX), LOSS);
+
+	if (light->beside_reads)
+		loss = dt_min(loss, READS_LOSS);
+	/* That is for who has as great a share as they have. */
+	loss = dt_div(loss * light->share, dt_max(65536 - light->share, 1));
+	return 65536 - (u32)dt_min(loss, LOSS_MOST);
+}
+
+static void move_limit(struct dt_dev *dev)
+{
+	struct dt_light *light = &dev->light;
+	u32 keep = to_keep(light), kept = dev->fit.kept;
+	u64 ours = light->slow, theirs = slow_others(dev), part;
+	u64 limit = dt_min(dev->limit, light->most);
+	bool nothing = kept > FOR_NOTHING && !light->grp;
+
+	if (kept < keep) {
+		set_limit(dev, limit + 1 + dt_div(limit * (keep - kept), keep));
+	} else if (nothing || (ours > SLOW && 16 * ours > 17 * theirs)) {
+		part = dt_div((u64)(kept - keep) << 17, kept);
+		/* Half of the way. */
+		if (!nothing)
+			part = dt_min(part, dt_div((ours - theirs) << 16, ours));
+		part *= limit;
+		/* Less than one is none, but where there are few to lose. */
+		if (limit <= FEW)
+			part += 32768;
+		part >>= 16;
+		set_limit(dev, limit - dt_min(part, limit / 4 + 1));
+	} else if (ours < SLOW_LOW || 8 * theirs > 9 * ours) {
+		allow_more(dev);
+	}
 }
 
 static void review_limit(struct dt_dev *dev)
 {
-	const struct dt_light *light = &dev->light;
-	u64 slowdown = dt_div(light->sum, light->nr);
-	u64 want = dt_div(light->want, light->nr);
-	u32 keep = 65536 - dt_max(dt_min(want, LOSS_MAX), LOSS);
-	/* With nothing queued it is not we who leave it idle. */
-	bool known = !dev->fit.starved;
+	struct dt_light *light = &dev->light;
+	bool all = dev->limit == dev->depth;
 
-	if (known && dev->fit.used < keep - keep / 64)
+	if (!dev->fit.kept || light->freeing)
+		return;
+	if (!light->slow) {
 		allow_more(dev);
-	else if (slowdown > SLOWDOWN &&
-		 (!known || dev->fit.used > keep + keep / 128))
-		allow_less(dev, slowdown > 2 * SLOWDOWN);
-	else if (slowdown < SLOWDOWN_LOW)
-		allow_more(dev);
+	} else if (!dt_free_known(dev) ||
+		   (!all && !dt_before(dev->clock_ns, light->free_next_ns))) {
+		begin_free(dev, dev->limit);
+	} else if (all || light->window != dev->fit.window) {
+		light->window = dev->fit.window;
+		if (all)
+			light->free_next_ns = dev->clock_ns + FREE_EVERY_NS;
+		if (is_stuck(dev)) {
+			light->again_ns = dev->clock_ns + STUCK_PART *
+					  (dev->clock_ns - light->from_ns);
+			favour(dev, NULL);
+			dev->limit = dev->depth;
+		} else {
+			move_limit(dev);
+		}
+	}
 }
 
-/* A request is complete while there are probes, or somebody asks for little. */
-static noinline void look(struct dt_dev *dev, const struct dt_item *item,
-			  u64 latency)
+/* Nobody else was in its way; whether that was enough. */
+static bool note_alone(struct dt_dev *dev, struct dt_group *grp, u64 latency)
+{
+	struct dt_light *light = &dev->light;
+
+	/* The first to complete are the quickest. */
+	if (light->nr_first <= grp->own->nr_inflight) {
+		light->nr_first++;
+		return false;
+	}
+	light->alone_ns += latency;
+	if (++light->nr_alone < PROBE_ITEMS)
+		return false;
+	latency = light->alone_ns / PROBE_ITEMS;
+	if (grp->lat_alone_ns)
+		latency = (3 * grp->lat_alone_ns + latency) / 4;
+	grp->lat_alone_ns = latency;
+	end_probe(dev);
+	return true;
+}
+
+/* Whether the group is to have the device for itself for a while. */
+static bool probe_is_due(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	const struct dt_light *light = &dev->light;
+
+	return !grp->own->nr_waiting &&
+	       !dt_before(dev->clock_ns, grp->lat_alone_ns ?
+			  light->probe_next_ns : light->probe_first_ns) &&
+	       (grp != light->probed || dev->nr_active <= 1) &&
+	       holds_little(dev, grp) && share_of(grp);
+}
+
+/*
+ * A request is complete while there are probes, or somebody asks for little, or
+ * it is the one of several that its group is judged by.
+ */
+static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
+		 bool sample)
 {
 	struct dt_group *grp = item->queue->grp;
 	struct dt_light *light = &dev->light;
 	bool quiet = false;
-	u64 cost, alone;
 
 	/* In a probe nothing counts before the others' requests are done. */
-	if (light->probing) {
-		if (!light->quiet_ns && dev->nr_heavy <= dev->limit)
+	if (light->probing && grp == light->grp) {
+		if (!light->quiet_ns &&
+		    dev->nr_inflight <= grp->own->nr_inflight + 1)
 			light->quiet_ns = dev->clock_ns;
 		quiet = light->quiet_ns &&
 			!dt_before(item->dispatch_ns, light->quiet_ns);
 	}
 	watch_probe(dev, grp, latency, quiet);
+	dt_fit_note_light(dev, item);
+	if ((sample || item->light) && (dev->crowded || light->grp) &&
+	    !light->probing) {
+		judge(dev, grp, item);
+		/* What is in the device is gone before it is over. */
+		if (latency < PROBE_NS / 2 && probe_is_due(dev, grp)) {
+			begin_probe(dev, grp);
+			return;
+		}
+	}
+	if (quiet && note_alone(dev, grp, latency))
+		return;
 	if (!item->light && !light->nr && !light->probing &&
 	    dev->limit == dev->depth)
 		return;
-	if (item->light && (quiet || !light->probing)) {
-		cost = dt_cost(&dev->fit, item->dir, item->sectors);
-		alone = grp->lat_min_ns + grp->own->nr_inflight * cost;
-		light->sum += dt_min(dt_div(latency << RATIO_SHIFT, alone),
-				     RATIO_MAX);
-		light->want += dt_min(dt_div(((grp->own->nr_inflight + 1) *
-					      cost) << 16, alone), 65536);
-		light->nr++;
-	}
+	if (light->freeing && dt_free_known(dev))
+		end_free(dev);
+	light->nr += item->light;
 	light->most = dt_max(light->most, dev->nr_heavy + !item->light);
 	if (light->probing) {
-		if (light->nr >= PROBE_ITEMS ||
-		    !dt_before(dev->clock_ns, light->until_ns))
+		if (!dt_before(dev->clock_ns, light->until_ns))
 			end_probe(dev);
 	} else if (dt_before(dev->clock_ns, light->until_ns)) {
 		return;
-	} else if (light->nr && dev->crowded &&
-		   !dt_before(dev->clock_ns, light->probe_next_ns)) {
-		begin_probe(dev);
-	} else if (light->nr >= LOOK_ITEMS ||
-		   (light->nr && !dt_before(dev->clock_ns, light->until_ns +
-					    LOOK_LONGEST * LOOK_NS))) {
+	} else if (light->judged >= JUDGEMENTS ||
+		   (light->judged && light->slow > 2 * SLOW)) {
 		review_limit(dev);
 		next_look(dev);
-	} else if (!light->nr && dev->nr_inflight == dev->nr_heavy &&
-		   !dt_before(dev->clock_ns, light->until_ns +
+	} else if (!dt_before(dev->clock_ns, light->until_ns +
+			      (light->nr ||
+			       dev->nr_inflight != dev->nr_heavy ? 3 : 1) *
 			      LOOK_LONGEST * LOOK_NS)) {
-		/* None of theirs came, and none is on its way. */
+		/* Too little came to tell, or none, and none is on its way. */
 		allow_more(dev);
 		next_look(dev);
 	}
+}
+
+static noinline void look_and_see(struct dt_dev *dev,
+				  const struct dt_item *item, u64 latency,
+				  bool sample)
+{
+	look(dev, item, latency, sample);
+	dev->light.on = dev->light.nr || dev->light.probing ||
+			dev->limit != dev->depth;
 }
 
 dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	u64 latency = dev->clock_ns - item->dispatch_ns;
 	struct dt_group *grp = item->queue->grp;
+	bool sample = !(grp->stats.ios[item->dir] & (SAMPLE - 1));
 
 	latency = dt_max(latency, 1);
 	/* Mostly nobody asks for little, and all are let through. */
-	if (likely(!(item->light | dev->light.nr | dev->light.probing |
-		     grp->probe | (dev->limit ^ dev->depth))))
+	if (likely(!(item->light | dev->light.on | sample | grp->probe)))
 		watch(dev, grp, latency);
 	else
-		look(dev, item, latency);
+		look_and_see(dev, item, latency, sample);
 }

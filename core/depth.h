@@ -7,6 +7,9 @@
 
 /* Forget what was found: the device or its depth has changed. */
 dt_internal void dt_depth_init(struct dt_dev *dev);
+/* It goes away. */
+dt_internal void dt_depth_forget(struct dt_dev *dev,
+				 const struct dt_group *grp);
 /* Whether the group is further behind than what is in flight explains. */
 dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp);
 /* With no room left: whether what would be dispatched now goes beyond that. */
@@ -14,12 +17,18 @@ dt_internal bool dt_lets_through(struct dt_dev *dev);
 /* A request is complete, and no longer counted. */
 dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item);
 
+/* Whether anything is queued that goes first whatever the lines say. */
+static inline bool dt_favoured(const struct dt_dev *dev)
+{
+	return unlikely(dev->light.grp) && dev->light.grp->own->nr_queued;
+}
+
 /* Whether one more of this group may be in flight. */
 static inline bool dt_room_for(const struct dt_dev *dev, bool light)
 {
 	return light ? dev->nr_inflight < dev->depth_hw :
 		       dev->nr_inflight < dev->depth &&
-		       dev->nr_heavy < dev->limit;
+		       (dev->nr_heavy < dev->limit || !dev->nr_inflight);
 }
 
 #endif /* DISKTIME_DEPTH_H */

@@ -181,10 +181,17 @@ struct dt_group {
 	u64 last_dispatch_ns;
 	u64 lat_min_ns;			/* least from dispatch to completion */
 	u64 lat_probe_ns;		/* the same in the last probe */
+	u64 lat_alone_ns;		/* mean in probes; 0: never in one */
+	u64 late_ns;			/* its latencies since it was judged */
+	u64 alone_ns;			/* what those would have been alone */
+	u64 judge_ns;			/* when it is judged next; 0: never was */
+	u32 nr_late;			/* so many since then */
+	u32 slow;			/* by its share, 2^-8; 0: unknown */
 	s64 dither_ns;			/* charged beyond its costs, to learn */
 	u32 probe;			/* serial number of that probe */
 	u32 dither_window;		/* the window that the next is of */
 	bool dithered_up;
+	bool well_off;			/* not late, and could use much */
 	bool odd;			/* begins the other way */
 	struct dt_head head;
 	struct dt_think think;
@@ -291,12 +298,22 @@ struct dt_counts {
 /* A cost of each request, and one of each of its sectors. */
 #define DT_NR_COSTS		2
 
+/* What was done while nobody was held back, but for who goes first. */
+struct dt_free {
+	u64 nr[DT_NR_DIRS];
+	u64 sectors[DT_NR_DIRS];
+	u64 nr_light;			/* and so many of who goes first */
+	u64 busy_ns;			/* in this time */
+	u32 windows;			/* so often that was looked at */
+};
+
 /* What requests take of a parallel device; see cost.c. */
 struct dt_fit {
 	u64 base[DT_NR_DIRS];		/* of a request, 2^-8 ns */
 	u64 sector[DT_NR_DIRS];		/* of each of its sectors, 2^-8 ns */
 	u32 scale;			/* of all charges, 2^-16 */
-	u32 used;			/* of the device, lately, 2^-16 */
+	struct dt_free free;		/* what the heavy have, not held back */
+	u32 kept;			/* of that, while they are, 2^-16 */
 	u32 window;			/* serial number */
 	u32 windows;			/* so many were learned from */
 	u32 settle;			/* completions until the next begins */
@@ -305,9 +322,12 @@ struct dt_fit {
 	u64 busy_from_ns;		/* dev->busy_ns at its beginning */
 	u64 nr[DT_NR_DIRS];
 	u64 sectors[DT_NR_DIRS];
+	u64 nr_light[DT_NR_DIRS];	/* of those, of light requests */
+	u64 sectors_light[DT_NR_DIRS];
 	u32 least, most;		/* sectors of a request */
 	bool starved;			/* for a while nothing was queued */
 	bool limited;			/* not all were let through */
+	bool alike;			/* all were, in the one before */
 	bool dither;
 
 	/* The one before, if it was learned from. */
@@ -335,19 +355,45 @@ struct dt_cache {
 	u64 charged_ns;			/* for the writes */
 };
 
-/* Who asks for little, and how long the device makes them wait; see depth.c. */
+/* Who goes first, and how long the device makes them wait; see depth.c. */
 struct dt_light {
-	u32 nr;				/* requests of theirs in this look */
+	bool on;			/* anybody goes first, or is held back */
+	u32 nr;				/* light requests in this look */
 	u32 most;			/* most in flight of the others */
-	u64 sum;			/* of latencies, by the least; 2^-8 */
-	u64 want;			/* what they could use; 2^-16 */
+	u32 judged;			/* so often in this look */
 	u64 until_ns;			/* end of this look, at the earliest */
-	bool probing;			/* the others have all but stopped */
+
+	const struct dt_group *grp;	/* is favoured, or probed; or NULL */
+	u32 slow;			/* by their share, of light groups; 2^-8 */
+	u32 share;			/* by which that was; 2^-16 */
+	u32 want;			/* what they could use; 2^-16 */
+	u32 window;			/* of the costs, when the limit was moved */
+	u32 slow_then;			/* of who is favoured, before it was */
+	u32 stuck;			/* so long it did not help */
+	bool beside_reads;		/* a write is late, and there are reads */
+	u64 from_ns;			/* since when it is favoured */
+	u64 again_ns;			/* nobody is before this */
+	u64 read_ns;			/* when a read was completed last */
+
+	bool freeing;			/* nobody is held back for now */
+	u32 limit_then;			/* what it was before */
+	u64 free_from_ns;
+	u64 free_next_ns;		/* not before this again */
+	u64 free_every_ns;		/* and so long apart */
+
+	bool probing;			/* grp has the device for itself */
 	u32 probe;			/* serial number */
 	u32 limit;			/* what it was before the probe */
+	const struct dt_group *then;	/* who was favoured before it */
+	const struct dt_group *probed;	/* who was last; never looked into */
+	u64 alone_ns;			/* sum of latencies in it */
+	u32 nr_alone;			/* of so many */
+	u32 nr_first;			/* so many came before those */
 	u64 probe_from_ns;
+	u64 probe_end_ns;		/* of the last one */
 	u64 quiet_ns;			/* the others' were done; 0: not yet */
 	u64 probe_next_ns;		/* not before this */
+	u64 probe_first_ns;		/* nor of a group that was in none */
 	u64 probe_every_ns;		/* and so long apart */
 };
 

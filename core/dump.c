@@ -94,13 +94,15 @@ static void dump_costs(const struct dt_dev *dev, struct text *text)
 	put_num(text, " heavy=", dev->nr_heavy);
 	put_num(text, " crowded=", dev->crowded);
 	put_num(text, " windows=", fit->windows);
-	put_num(text, " used_percent=", ((u64)fit->used * 100) >> 16);
+	put_num(text, " kept_percent=", ((u64)fit->kept * 100) >> 16);
 	put_num(text, " read_ns=", fit->base[DT_READ] >> DT_COST_SHIFT);
 	put_num(text, " read_sector_ns=", fit->sector[DT_READ] >> DT_COST_SHIFT);
 	put_num(text, " write_ns=", fit->base[DT_WRITE] >> DT_COST_SHIFT);
 	put_num(text, " write_sector_ns=",
 		fit->sector[DT_WRITE] >> DT_COST_SHIFT);
 	put_num(text, " scale_percent=", ((u64)fit->scale * 100) >> 16);
+	put_num(text, " want_percent=", ((u64)dev->light.want * 100) >> 16);
+	put_num(text, " slow_percent=", ((u64)dev->light.slow * 100) >> 8);
 }
 
 static void dump_commits(const struct dt_dev *dev, struct text *text)
@@ -160,6 +162,9 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 		put_num(&text, " time_ns=", grp->stats.time_ns[DT_READ] +
 					    grp->stats.time_ns[DT_WRITE]);
 		put_num(&text, " think_ns=", grp->think.mean_ns);
+		put_num(&text, " alone_ns=", grp->lat_alone_ns);
+		put_num(&text, " slow_percent=", ((u64)grp->slow * 100) >> 8);
+		put_num(&text, " favoured=", grp == dev->light.grp);
 		if (dev->turn_grp == grp)
 			put_num(&text, " turn_used_ns=", dev->turn_used_ns);
 		line(arg, text.buf);

@@ -268,6 +268,13 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->last_dispatch_ns = dev->clock_ns;
 	grp->lat_min_ns = 0;
 	grp->head = (struct dt_head) { 0 };
+	grp->lat_alone_ns = 0;
+	grp->late_ns = 0;
+	grp->alone_ns = 0;
+	grp->judge_ns = 0;
+	grp->nr_late = 0;
+	grp->slow = 0;
+	grp->well_off = false;
 	grp->dither_ns = 0;
 	grp->dither_window = 0;
 	grp->dithered_up = false;

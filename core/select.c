@@ -425,6 +425,7 @@ void dt_dev_review(struct dt_dev *dev)
 
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 {
+	dt_depth_forget(dev, grp);
 	if (dev->turn_grp != grp)
 		return;
 	end_turn(dev);
@@ -735,6 +736,9 @@ static __always_inline struct dt_queue *select_queue(struct dt_dev *dev,
 		if (dev->turn_queue)
 			return dev->turn_queue;
 		from = dev->turn_grp->own;
+	} else if (dt_favoured(dev) &&
+		   !better_class_waits(dev->light.grp->own)) {
+		from = dev->light.grp->own;
 	}
 	return descend(dev, from);
 }
@@ -872,8 +876,8 @@ static __always_inline u64 complete(struct dt_dev *dev, struct dt_item *item,
 	if (!plain && dev->slice_ns) {
 		dt_learn_turns(dev, item, actual);
 	} else if (plain || dev->engine != DT_ENGINE_OVERLAP) {
-		dt_fit_note(dev, item);
 		dt_depth_note(dev, item);
+		dt_fit_note(dev, item);
 	}
 	dt_dev_update_as(dev, plain);
 	return actual;
@@ -959,7 +963,7 @@ void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now)
 void dt_dev_engine(struct dt_dev *dev, enum dt_engine engine)
 {
 	dev->engine = engine;
-	dt_dev_derive(dev);
+	dt_depth_init(dev);
 }
 
 void dt_dev_tune(struct dt_dev *dev, const struct dt_tunables *tun, u64 now)

@@ -353,6 +353,38 @@ fn one_reader_beside_many_large_reads_is_served_as_if_nearly_alone() {
     }
 }
 
+/// Eight at a time never fill a drive's slots, so that nothing is learned of what they cost: that
+/// one of them is late is seen by its latency. By sizes alone the first has 0.24 of what it does
+/// alone, and the second 0.75.
+#[test]
+fn eight_beside_eight_on_flash_each_keep_what_the_best_division_leaves_them() {
+    let loads = [(Mix::Read, 4, 8), (Mix::Write, 128, 8)];
+    let (progress, _) = pair(ssd::Params::plain(), loads, 2);
+    println!("{progress:.3?}");
+    // The best division of the slots leaves the one that is worse off 0.39.
+    assert!(
+        progress.iter().all(|&p| p > 0.36),
+        "{loads:?}: {progress:?}"
+    );
+}
+
+/// One reader asks for 0.07 of the drive. Costs that are learned beside it do not say so, which
+/// must not be at its neighbour's expense.
+#[test]
+fn one_reader_on_flash_costs_its_neighbour_about_a_tenth() {
+    for neighbour in [
+        (Mix::Read, 4, 256),
+        (Mix::Write, 4, 256),
+        (Mix::Read, 128, 256),
+        (Mix::Write, 128, 256),
+    ] {
+        let loads = [(Mix::Read, 4, 1), neighbour];
+        let (progress, latency) = pair(ssd::Params::plain(), loads, 3);
+        println!("{neighbour:?}: {progress:.3?} {latency} ns");
+        assert!(progress[1] > 0.85, "{neighbour:?}: {progress:?}");
+    }
+}
+
 /// Who has the drive to itself is not held back by what is there for two.
 #[test]
 fn depth_is_not_limited_for_alike_groups() {
