@@ -42,7 +42,7 @@
 #include "select.h"
 
 /* A flush is slow that takes so many times the least. */
-#define SLOW			2
+#define FLUSH_SLOW		2
 /* So often it is tried what the least is. */
 #define TRY_NS			DT_NSEC_PER_SEC
 /* It was not the flushers, and so it is not for so long. */
@@ -431,7 +431,7 @@ void dt_commit_end(struct dt_dev *dev, u64 begun_ns, u64 now)
 		commits->least_ns = took;
 	switch (commits->phase) {
 	case DT_COMMITS_IDLE:
-		if (((took > SLOW * commits->least_ns &&
+		if (((took > FLUSH_SLOW * commits->least_ns &&
 		      !dt_before(now, commits->again_ns)) ||
 		     !dt_before(now, commits->try_ns)) && meters(dev)) {
 			commits->from_ns = begun_ns;
