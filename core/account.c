@@ -194,7 +194,7 @@ void dt_learn_turns(struct dt_dev *dev, struct dt_item *item, u64 actual_ns)
 	if (dt_spreads(dev))
 		spread_out(dev, item, actual_ns);
 	if (item->follows)
-		learn_mean(&item->queue->follow_ns, actual_ns);
+		learn_mean(&item->queue->follow_ns, dt_max(actual_ns, 1));
 	learn_mean(&dev->service_ns,
 		   dt_max(dev->clock_ns - item->dispatch_ns, 1));
 }

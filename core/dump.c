@@ -181,6 +181,9 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 			put_num(&text, "/", queue->cost_ns[DT_WRITE]);
 			put_num(&text, " think_ns=", queue->think.mean_ns);
 			put_num(&text, " seek=", queue->seek_mean);
+			put_num(&text, " follow_ns=", queue->follow_ns);
+			if (dev->turn_queue == queue)
+				put_str(&text, " turn");
 			line(arg, text.buf);
 		}
 	}
