@@ -12,6 +12,7 @@
 #include "account.c"
 #include "queue.c"
 #include "entity.c"
+#include "solo.c"
 #include "depth.c"
 #include "commit.c"
 #include "select.c"

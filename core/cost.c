@@ -32,6 +32,9 @@
  * next turn, so that it is paid back; shares hold over two windows, some 20 ms
  * on a fast device.
  *
+ * Neither is done while all had the device for themselves for a moment, which
+ * tells more (solo.c).
+ *
  * What it is worth (docs/DESIGN.md has more): 4 KB reads against 128 KB writes,
  * both 256 deep, on flash without a cache: 0.45 and 0.43 of what each does
  * alone, where overlap gives 0.08 and 0.86.
@@ -41,6 +44,7 @@
  * group (256 groups that do the same would each have to learn it).
  */
 #include "cost.h"
+#include "solo.h"
 
 /* First guess on a device of which nothing is known. */
 #define BASE_UNKNOWN_NS		(100 * DT_NSEC_PER_USEC)
@@ -50,6 +54,8 @@
 /* A window has at least so much busy time, and so many requests. */
 #define WINDOW_NS		(5 * DT_NSEC_PER_MSEC)
 #define WINDOW_ITEMS		64
+/* Of one group alone a quarter of these will do after so long. */
+#define SLOW_WINDOW_NS		(16 * WINDOW_NS)
 
 /* So many windows are learned from in large steps. */
 #define WINDOWS_COARSE		8
@@ -66,6 +72,8 @@
 #define COST_MAX		(1ll << 34)
 /* No cost changes by more than this in one window. */
 #define STEP_MAX		(ONE / 4)
+/* So often is gone over what is to be solved. */
+#define SOLVE_ROUNDS		16
 
 void dt_fit_init(struct dt_fit *fit)
 {
@@ -97,37 +105,56 @@ static s64 fraction(u64 part, u64 whole)
 	return (s64)dt_min(dt_div(part << 16, dt_max(whole, 1)), 1u << 24);
 }
 
-/* What so many requests and sectors are worth, by the costs as they are. */
-static u64 worth_of(const struct dt_fit *fit, const u64 nr[DT_NR_DIRS],
-		    const u64 sectors[DT_NR_DIRS])
+/* What it is worth, by the costs as they are. */
+static u64 worth(const struct dt_fit *fit, const struct dt_load *load)
 {
 	u64 sum = 0;
 	int dir;
 
 	for (dir = 0; dir < DT_NR_DIRS; dir++)
-		sum += (fit->base[dir] * nr[dir] +
-			fit->sector[dir] * sectors[dir]) >> DT_COST_SHIFT;
+		sum += (fit->base[dir] * load->nr[dir] +
+			fit->sector[dir] * load->sectors[dir]) >> DT_COST_SHIFT;
 	return sum;
 }
 
-/* The same of all in the window. */
-static u64 worth(const struct dt_fit *fit)
+u64 dt_span_worth(const struct dt_fit *fit, const struct dt_span *span)
 {
-	return worth_of(fit, fit->nr, fit->sectors);
+	return (u64)fraction(worth(fit, &span->load), span->busy_ns);
 }
 
-/* Each cost's part of the window's time. */
-static s64 parts(const struct dt_fit *fit, u64 busy_ns,
-		 s64 part[DT_NR_DIRS][DT_NR_COSTS])
+/* What is left of it when 2^-@shift of it is forgotten. */
+static u64 faded(u64 value, int shift)
+{
+	return (value * ((1u << shift) - 1)) >> shift;
+}
+
+void dt_span_add(struct dt_span *span, const struct dt_load *load, u64 busy_ns,
+		 int shift)
+{
+	int dir;
+
+	for (dir = 0; dir < DT_NR_DIRS; dir++) {
+		span->load.nr[dir] = faded(span->load.nr[dir], shift) +
+				     load->nr[dir];
+		span->load.sectors[dir] = faded(span->load.sectors[dir],
+						shift) + load->sectors[dir];
+	}
+	span->busy_ns = faded(span->busy_ns, shift) + busy_ns;
+}
+
+/* Each cost's part of the time. */
+static s64 parts(const struct dt_fit *fit, const struct dt_load *load,
+		 u64 busy_ns, s64 part[DT_NR_DIRS][DT_NR_COSTS])
 {
 	s64 sum = 0;
 	int dir;
 
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
-		part[dir][0] = fraction((fit->base[dir] * fit->nr[dir]) >>
+		part[dir][0] = fraction((fit->base[dir] * load->nr[dir]) >>
 					DT_COST_SHIFT, busy_ns);
-		part[dir][1] = fraction((fit->sector[dir] * fit->sectors[dir]) >>
-					DT_COST_SHIFT, busy_ns);
+		part[dir][1] = fraction((fit->sector[dir] *
+					 load->sectors[dir]) >> DT_COST_SHIFT,
+					busy_ns);
 		sum += part[dir][0] + part[dir][1];
 	}
 	return sum;
@@ -170,7 +197,7 @@ static void begin(struct dt_fit *fit, u64 busy_ns)
 	int dir, i;
 	u64 *cost;
 
-	scale = fraction(busy_ns, worth(fit));
+	scale = fraction(busy_ns, worth(fit, &fit->load));
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
 		for (i = 0; i < DT_NR_COSTS; i++) {
 			cost = cost_at(fit, dir, i);
@@ -193,32 +220,43 @@ static int gain(const struct dt_fit *fit)
 static void note_heavy(struct dt_fit *fit, u64 busy_ns)
 {
 	struct dt_free *free = &fit->free;
-	u64 nr[DT_NR_DIRS], sectors[DT_NR_DIRS], then;
+	struct dt_load heavy;
+	u64 now;
 	int dir;
 
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
-		nr[dir] = fit->nr[dir] - fit->nr_light[dir];
-		sectors[dir] = fit->sectors[dir] - fit->sectors_light[dir];
+		heavy.nr[dir] = fit->load.nr[dir] - fit->light.nr[dir];
+		heavy.sectors[dir] = fit->load.sectors[dir] -
+				     fit->light.sectors[dir];
 	}
 	if (!fit->limited) {
-		for (dir = 0; dir < DT_NR_DIRS; dir++) {
-			free->nr[dir] = free->nr[dir] * 3 / 4 + nr[dir];
-			free->sectors[dir] = free->sectors[dir] * 3 / 4 +
-					     sectors[dir];
-		}
+		dt_span_add(&free->heavy, &heavy, busy_ns, 2);
 		free->nr_light = free->nr_light * 3 / 4 +
-				 fit->nr_light[DT_READ] +
-				 fit->nr_light[DT_WRITE];
-		free->busy_ns = free->busy_ns * 3 / 4 + busy_ns;
+				 dt_load_nr(&fit->light);
 		free->windows++;
 		fit->kept = ONE;
 		return;
 	}
-	then = fraction(worth_of(fit, free->nr, free->sectors), free->busy_ns);
-	busy_ns = fraction(worth_of(fit, nr, sectors), busy_ns);
-	busy_ns = dt_min(dt_div(busy_ns << 16, dt_max(then, 1)), 4 * ONE);
-	fit->kept = (u32)dt_max(fit->kept ? (fit->kept + busy_ns) / 2 :
-					    busy_ns, 1);
+	now = fraction(worth(fit, &heavy), busy_ns);
+	now = dt_min(dt_div(now << 16,
+			    dt_max(dt_span_worth(fit, &free->heavy), 1)),
+		     4 * ONE);
+	fit->kept = (u32)dt_max(fit->kept ? (fit->kept + now) / 2 : now, 1);
+}
+
+/* One after the other, over and over: what is alike in two is found slowly. */
+void dt_fit_solve(struct dt_fit *fit, const struct dt_span *spans, u32 nr)
+{
+	s64 part[DT_NR_DIRS][DT_NR_COSTS], sum;
+	u32 i;
+
+	for (i = 0; i < SOLVE_ROUNDS * nr; i++) {
+		sum = parts(fit, &spans[i % nr].load, spans[i % nr].busy_ns,
+			    part);
+		move_costs(fit, part, ONE - dt_min(sum, 2 * ONE), 0);
+	}
+	fit->windows++;
+	fit->paired = false;
 }
 
 static void learn(struct dt_fit *fit, u64 busy_ns)
@@ -233,13 +271,13 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 	 * more than all of it was not done, noise aside.
 	 */
 	if (fit->limited) {
-		sum = fraction(worth(fit), busy_ns);
+		sum = fraction(worth(fit, &fit->load), busy_ns);
 		if (!fit->windows || sum < ONE + ONE / 16) {
 			fit->paired = false;
 			return;
 		}
 	}
-	sum = fraction(worth(fit), busy_ns);
+	sum = fraction(worth(fit, &fit->load), busy_ns);
 	/* Too far off for small steps: a cache has filled, or there is none. */
 	if (!fit->windows++ || sum < ONE / FAR_OFF || sum > FAR_OFF * ONE) {
 		begin(fit, busy_ns);
@@ -247,7 +285,7 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 		return;
 	}
 	sum = 0;
-	parts(fit, busy_ns, part);
+	parts(fit, &fit->load, busy_ns, part);
 	if (fit->paired) {
 		for (dir = 0; dir < DT_NR_DIRS; dir++) {
 			for (i = 0; i < DT_NR_COSTS; i++) {
@@ -260,7 +298,7 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 		}
 		move_costs(fit, way, -clamp(sum, -ONE, ONE), gain(fit));
 	}
-	sum = parts(fit, busy_ns, part);
+	sum = parts(fit, &fit->load, busy_ns, part);
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
 		for (i = 0; i < DT_NR_COSTS; i++) {
 			fit->part[dir][i] = part[dir][i];
@@ -280,14 +318,9 @@ void dt_fit_forget_free(struct dt_dev *dev)
 static void next_window(struct dt_dev *dev)
 {
 	struct dt_fit *fit = &dev->fit;
-	int dir;
 
-	for (dir = 0; dir < DT_NR_DIRS; dir++) {
-		fit->nr[dir] = 0;
-		fit->sectors[dir] = 0;
-		fit->nr_light[dir] = 0;
-		fit->sectors_light[dir] = 0;
-	}
+	fit->load = (struct dt_load) { 0 };
+	fit->light = (struct dt_load) { 0 };
 	fit->busy_from_ns = dev->busy_ns;
 	fit->starved = false;
 	fit->limited = false;
@@ -300,16 +333,21 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 	struct dt_fit *fit = &dev->fit;
 	s64 scale;
 
+	if (dev->solo.grp) {
+		dt_solo_window(dev, &fit->load, busy_ns);
+		next_window(dev);
+		return;
+	}
 	note_heavy(fit, busy_ns);
-	if (!fit->starved)
-		learn(fit, busy_ns);
-	else
+	dt_solo_others(dev, &fit->load, busy_ns);
+	if (fit->starved)
 		fit->paired = false;
-	fit->alike = !(fit->nr[DT_READ] && fit->nr[DT_WRITE]) &&
-		     fit->least == fit->most;
+	else if (!dev->solo.known)
+		learn(fit, busy_ns);
+	fit->alike = !dt_load_both(&fit->load) && fit->least == fit->most;
 	/* Only unlike requests can be told apart, and need to be. */
 	fit->dither = !fit->starved && !fit->alike;
-	scale = (fit->scale + fraction(busy_ns, worth(fit))) / 2;
+	scale = (fit->scale + fraction(busy_ns, worth(fit, &fit->load))) / 2;
 	fit->scale = (u32)clamp(scale, ONE / 256, 256 * ONE);
 	fit->window++;
 	/* Until what was begun before has passed through. */
@@ -328,8 +366,8 @@ noinline void dt_fit_note_light(struct dt_dev *dev, const struct dt_item *item)
 		return;
 	fit->limited |= dev->limit < dev->depth;
 	if (item->light) {
-		fit->nr_light[item->dir]++;
-		fit->sectors_light[item->dir] +=
+		fit->light.nr[item->dir]++;
+		fit->light.sectors[item->dir] +=
 			dt_min(item->sectors, DT_COST_SECTORS);
 	}
 }
@@ -345,8 +383,8 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 			next_window(dev);
 		return;
 	}
-	fit->nr[item->dir]++;
-	fit->sectors[item->dir] += sectors;
+	fit->load.nr[item->dir]++;
+	fit->load.sectors[item->dir] += sectors;
 	if (unlikely(sectors != fit->least)) {
 		fit->least = dt_min(fit->least, sectors);
 		fit->most = dt_max(fit->most, sectors);
@@ -358,11 +396,16 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	busy_ns = dev->busy_ns - fit->busy_from_ns;
 	if (likely(busy_ns < WINDOW_NS))
 		return;
-	items = fit->nr[DT_READ] + fit->nr[DT_WRITE];
-	if (!fit->limited ? items >= dt_max(WINDOW_ITEMS,
-					    2 * dev->nr_inflight) :
-	    items - fit->nr_light[DT_READ] - fit->nr_light[DT_WRITE] >=
-	    WINDOW_ITEMS / 2 || busy_ns > 4 * WINDOW_NS)
+	items = dt_load_nr(&fit->load);
+	/* Of one group alone as much is in flight at its end as was before. */
+	if (dev->solo.grp ?
+	    items >= dt_max(busy_ns < SLOW_WINDOW_NS ? WINDOW_ITEMS :
+					WINDOW_ITEMS / 4,
+			    dev->nr_inflight) :
+	    !fit->limited ?
+	    items >= dt_max(WINDOW_ITEMS, 2 * dev->nr_inflight) :
+	    items - dt_load_nr(&fit->light) >= WINDOW_ITEMS / 2 ||
+	    busy_ns > 4 * WINDOW_NS)
 		end_window(dev, busy_ns);
 }
 
@@ -370,7 +413,7 @@ static noinline s64 dither(struct dt_dev *dev, struct dt_group *grp, u64 cost_ns
 {
 	s64 up = (s64)(cost_ns / 2), down = -(s64)(cost_ns / 3), more;
 
-	if (!dev->fit.dither) {
+	if (!dev->fit.dither || dev->solo.known) {
 		more = clamp(-grp->dither_ns, down, up);
 	} else {
 		if (grp->dither_window != dev->fit.window) {

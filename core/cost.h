@@ -10,13 +10,23 @@
 /* Longer ones, which are discards, count as this: 4 MB. */
 #define DT_COST_SECTORS		8192
 
+static inline u64 dt_load_nr(const struct dt_load *load)
+{
+	return load->nr[DT_READ] + load->nr[DT_WRITE];
+}
+
+/* Reads and writes. */
+static inline bool dt_load_both(const struct dt_load *load)
+{
+	return load->nr[DT_READ] && load->nr[DT_WRITE];
+}
+
 /* Whether it is known what others have while they are not held back. */
 static inline bool dt_free_known(const struct dt_dev *dev)
 {
 	const struct dt_free *free = &dev->fit.free;
 
-	return free->windows >= 4 ||
-	       free->nr[DT_READ] + free->nr[DT_WRITE] >= 96;
+	return free->windows >= 4 || dt_load_nr(&free->heavy.load) >= 96;
 }
 
 /* Whether all do the same, as far as is known. */
@@ -25,8 +35,8 @@ static inline bool dt_fit_alike(const struct dt_dev *dev)
 	const struct dt_fit *fit = &dev->fit;
 
 	return fit->least == fit->most &&
-	       !(fit->nr[DT_READ] && fit->nr[DT_WRITE]) &&
-	       (fit->alike || fit->nr[DT_READ] + fit->nr[DT_WRITE] >= 16);
+	       !dt_load_both(&fit->load) &&
+	       (fit->alike || dt_load_nr(&fit->load) >= 16);
 }
 
 /* Whether enough windows were learned from to go by. */
@@ -53,6 +63,15 @@ static inline u64 dt_cost(const struct dt_fit *fit, enum dt_dir dir,
 }
 
 dt_internal void dt_fit_init(struct dt_fit *fit);
+/* One more; what was before counts by 2^-@shift less. */
+dt_internal void dt_span_add(struct dt_span *span, const struct dt_load *load,
+			     u64 busy_ns, int shift);
+/* What it is worth of its time, by the costs as they are; 2^-16. */
+dt_internal u64 dt_span_worth(const struct dt_fit *fit,
+			      const struct dt_span *span);
+/* Each of these is to be worth its time. */
+dt_internal void dt_fit_solve(struct dt_fit *fit, const struct dt_span *spans,
+			      u32 nr);
 /* Others are held back from now on than were before. */
 dt_internal void dt_fit_forget_free(struct dt_dev *dev);
 /* A request is complete: one more in the window, which may be its end. */

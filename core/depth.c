@@ -68,6 +68,7 @@
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
+#include "solo.h"
 
 /* How slow is in 2^-8, and no more than this. */
 #define SLOW_SHIFT		8
@@ -97,6 +98,9 @@
 #define FEW			8
 /* So much is left to others that it costs them nothing. */
 #define FOR_NOTHING		(65536 - LOSS / 4)
+
+/* Who is four times later than is due comes down faster, up to so many times. */
+#define FAR			8
 
 /* Whatever the weights. */
 #define LOSS_MOST		61440
@@ -145,6 +149,12 @@ static void next_look(struct dt_dev *dev)
 	light->until_ns = dev->clock_ns + LOOK_NS;
 }
 
+static void set_favoured(struct dt_dev *dev, const struct dt_group *grp)
+{
+	dev->light.grp = grp;
+	dev->light.first = grp;
+}
+
 static void set_crowded(struct dt_dev *dev, bool crowded)
 {
 	dev->crowded = crowded;
@@ -157,7 +167,10 @@ void dt_depth_init(struct dt_dev *dev)
 	dev->limit = dev->depth;
 	dev->light.on = false;
 	dev->light.probing = false;
-	dev->light.grp = NULL;
+	set_favoured(dev, NULL);
+	dt_solo_init(dev);
+	dev->quick[DT_READ] = (struct dt_quick) { 0 };
+	dev->quick[DT_WRITE] = (struct dt_quick) { 0 };
 	dev->light.then = NULL;
 	dev->light.read_ns = dev->clock_ns - READS_NS;
 	dev->light.freeing = false;
@@ -224,7 +237,11 @@ bool dt_lets_through(struct dt_dev *dev)
 	struct dt_level *level;
 	struct dt_spot *spot;
 
-	if (!dt_list_empty(&dev->express) || dt_favoured(dev))
+	if (!dt_list_empty(&dev->express))
+		return true;
+	if (dev->solo.grp)
+		return dt_favoured(dev) && dev->nr_inflight < dev->depth;
+	if (dt_favoured(dev))
 		return true;
 	if (!lag_counts(dev))
 		return false;
@@ -245,21 +262,44 @@ void dt_depth_forget(struct dt_dev *dev, const struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
 
+	if (dev->solo.grp == grp)
+		dt_solo_end(dev);
 	if (light->grp == grp)
-		light->grp = NULL;
+		set_favoured(dev, NULL);
 	if (light->then == grp)
 		light->then = NULL;
 }
 
+/*
+ * The group has never been served so quickly. One that was never alone has not
+ * seen how quick that is, and takes what another's request did that was no
+ * smaller.
+ */
+static noinline void note_quick(struct dt_dev *dev, const struct dt_item *item,
+				u64 latency)
+{
+	struct dt_group *grp = item->queue->grp;
+	struct dt_quick *quick = &dev->quick[item->dir];
+
+	if (!grp->lat_min_ns && quick->ns && item->sectors <= quick->sectors)
+		latency = dt_min(latency, quick->ns);
+	grp->lat_min_ns = latency;
+	if (!quick->ns || latency <= quick->ns) {
+		quick->ns = latency;
+		quick->sectors = item->sectors;
+	}
+}
+
 /* The least latencies, and how many are far from them. */
-static inline bool is_crowded(struct dt_dev *dev, struct dt_group *grp,
+static inline bool is_crowded(struct dt_dev *dev, const struct dt_item *item,
 			      u64 latency)
 {
+	const struct dt_group *grp = item->queue->grp;
 	u32 crowd = dev->crowd;
 
 	/* Where none is known it is 0, and this the greatest of all numbers. */
 	if (unlikely(latency <= grp->lat_min_ns - 1))
-		grp->lat_min_ns = latency;
+		note_quick(dev, item, latency);
 	crowd -= crowd >> CROWD_SHIFT;
 	if (2 * latency > 3 * grp->lat_min_ns)
 		crowd += 65536 >> CROWD_SHIFT;
@@ -267,22 +307,24 @@ static inline bool is_crowded(struct dt_dev *dev, struct dt_group *grp,
 	return crowd > dev->crowd_limit;
 }
 
-static inline void watch(struct dt_dev *dev, struct dt_group *grp, u64 latency)
+static inline void watch(struct dt_dev *dev, const struct dt_item *item,
+			 u64 latency)
 {
-	if (unlikely(is_crowded(dev, grp, latency) != dev->crowded))
+	if (unlikely(is_crowded(dev, item, latency) != dev->crowded))
 		set_crowded(dev, !dev->crowded);
 }
 
 /* The same while somebody is held back, and with what probes say. */
-static noinline void watch_probe(struct dt_dev *dev, struct dt_group *grp,
+static noinline void watch_probe(struct dt_dev *dev, const struct dt_item *item,
 				 u64 latency, bool quiet)
 {
+	struct dt_group *grp = item->queue->grp;
 	struct dt_light *light = &dev->light;
 	bool crowded;
 
 	if (quiet && 8 * latency < 7 * grp->lat_min_ns)
 		light->probe_every_ns = PROBE_EVERY_NS;
-	crowded = is_crowded(dev, grp, latency) || dev->limit < dev->depth;
+	crowded = is_crowded(dev, item, latency) || dev->limit < dev->depth;
 	if (crowded != dev->crowded)
 		set_crowded(dev, crowded);
 	if (quiet) {
@@ -300,8 +342,7 @@ static noinline void watch_probe(struct dt_dev *dev, struct dt_group *grp,
 	}
 }
 
-/* The part of the device that is due to a group by weight; 2^-16. */
-static u64 share_of(const struct dt_group *grp)
+u64 dt_share_of(const struct dt_group *grp)
 {
 	const struct dt_entity *ent;
 	const struct dt_level *level;
@@ -337,7 +378,7 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
 
-	light->grp = grp;
+	set_favoured(dev, grp);
 	light->from_ns = dev->clock_ns;
 	light->slow_then = grp ? grp->slow : 0;
 	light->slow = 0;
@@ -403,7 +444,7 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 	if (grp->own->nr_queued && late < 2 * LOOK_LONGEST * LOOK_NS)
 		took = (late + LOOK_NS) * all;
 	slow = dt_min(dt_div(took << SLOW_SHIFT, grp->alone_ns), SLOW_MAX);
-	share = share_of(grp);
+	share = dt_share_of(grp);
 	/* Who asks for little is judged as one of two. */
 	if (item->light && grp != dev->light.grp && share)
 		share = dt_max(share, 32768);
@@ -470,7 +511,7 @@ static void begin_probe(struct dt_dev *dev, const struct dt_group *grp)
 		light->probe = 1;
 	light->probing = true;
 	light->then = light->grp;
-	light->grp = grp;
+	set_favoured(dev, grp);
 	light->limit = dev->limit;
 	light->probe_from_ns = dev->clock_ns;
 	light->quiet_ns = 0;
@@ -490,7 +531,7 @@ static void end_probe(struct dt_dev *dev)
 	light->probing = false;
 	light->probe_end_ns = dev->clock_ns;
 	light->probed = light->grp;
-	light->grp = light->then;
+	set_favoured(dev, light->then);
 	light->probe_first_ns = dev->clock_ns +
 				PROBE_PART_FIRST * took;
 	light->probe_next_ns = dev->clock_ns + light->probe_every_ns +
@@ -558,8 +599,7 @@ static u64 slow_others(const struct dt_dev *dev)
 	/* Among equals it is known what they have less even so. */
 	if (dt_fit_alike(dev))
 		slow += dt_div(slow * free->nr_light,
-			       dt_max(free->nr[DT_READ] + free->nr[DT_WRITE],
-				      1));
+			       dt_max(dt_load_nr(&free->heavy.load), 1));
 	return slow;
 }
 
@@ -580,7 +620,7 @@ static void move_limit(struct dt_dev *dev)
 	struct dt_light *light = &dev->light;
 	u32 keep = to_keep(light), kept = dev->fit.kept;
 	u64 ours = light->slow, theirs = slow_others(dev), part;
-	u64 limit = dt_min(dev->limit, light->most);
+	u64 limit = dt_min(dev->limit, light->most), far;
 	bool nothing = kept > FOR_NOTHING && !light->grp;
 
 	if (kept < keep) {
@@ -595,7 +635,11 @@ static void move_limit(struct dt_dev *dev)
 		if (limit <= FEW)
 			part += 32768;
 		part >>= 16;
-		set_limit(dev, limit - dt_min(part, limit / 4 + 1));
+		/* Who is late by far is not so for what is left of it. */
+		far = limit > 4 * FEW && kept > FOR_NOTHING &&
+		      !light->beside_reads ? dt_min(ours / (4 * SLOW), FAR) : 0;
+		set_limit(dev, limit - dt_min(part, limit / 4 + 1 +
+					      limit / 2 * far / FAR));
 	} else if (ours < SLOW_LOW || 8 * theirs > 9 * ours) {
 		allow_more(dev);
 	}
@@ -616,7 +660,8 @@ static void review_limit(struct dt_dev *dev)
 	} else if (all || light->window != dev->fit.window) {
 		light->window = dev->fit.window;
 		if (all)
-			light->free_next_ns = dev->clock_ns + FREE_EVERY_NS;
+			light->free_next_ns = dev->clock_ns +
+				FREE_EVERY_NS;
 		if (is_stuck(dev)) {
 			light->again_ns = dev->clock_ns + STUCK_PART *
 					  (dev->clock_ns - light->from_ns);
@@ -658,7 +703,7 @@ static bool probe_is_due(const struct dt_dev *dev, const struct dt_group *grp)
 	       !dt_before(dev->clock_ns, grp->lat_alone_ns ?
 			  light->probe_next_ns : light->probe_first_ns) &&
 	       (grp != light->probed || dev->nr_active <= 1) &&
-	       holds_little(dev, grp) && share_of(grp);
+	       holds_little(dev, grp) && dt_share_of(grp);
 }
 
 /*
@@ -680,7 +725,13 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		quiet = light->quiet_ns &&
 			!dt_before(item->dispatch_ns, light->quiet_ns);
 	}
-	watch_probe(dev, grp, latency, quiet);
+	watch_probe(dev, item, latency, quiet);
+	if (dev->solo.grp) {
+		dt_solo_note(dev);
+		return;
+	}
+	if (sample && dt_solo_is_due(dev, grp) && dt_solo_begin(dev, grp))
+		return;
 	dt_fit_note_light(dev, item);
 	if ((sample || item->light) && (dev->crowded || light->grp) &&
 	    !light->probing) {
@@ -737,7 +788,7 @@ dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 	latency = dt_max(latency, 1);
 	/* Mostly nobody asks for little, and all are let through. */
 	if (likely(!(item->light | dev->light.on | sample | grp->probe)))
-		watch(dev, grp, latency);
+		watch(dev, item, latency);
 	else
 		look_and_see(dev, item, latency, sample);
 }

@@ -10,6 +10,8 @@ dt_internal void dt_depth_init(struct dt_dev *dev);
 /* It goes away. */
 dt_internal void dt_depth_forget(struct dt_dev *dev,
 				 const struct dt_group *grp);
+/* The part of the device that is due to a group by weight; 2^-16. */
+dt_internal u64 dt_share_of(const struct dt_group *grp);
 /* Whether the group is further behind than what is in flight explains. */
 dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp);
 /* With no room left: whether what would be dispatched now goes beyond that. */
@@ -20,7 +22,7 @@ dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item);
 /* Whether anything is queued that goes first whatever the lines say. */
 static inline bool dt_favoured(const struct dt_dev *dev)
 {
-	return unlikely(dev->light.grp) && dev->light.grp->own->nr_queued;
+	return unlikely(dev->light.first) && dev->light.first->own->nr_queued;
 }
 
 /* Whether one more of this group may be in flight. */

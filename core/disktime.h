@@ -191,6 +191,9 @@ struct dt_group {
 	u32 probe;			/* serial number of that probe */
 	u32 dither_window;		/* the window that the next is of */
 	bool dithered_up;
+	u8 nr_solos;			/* few or many; see solo.c */
+	u32 solo_round;			/* of solos, in which its last was */
+	u64 solo_ns;			/* none before this */
 	bool well_off;			/* not late, and could use much */
 	bool odd;			/* begins the other way */
 	struct dt_head head;
@@ -298,12 +301,22 @@ struct dt_counts {
 /* A cost of each request, and one of each of its sectors. */
 #define DT_NR_COSTS		2
 
-/* What was done while nobody was held back, but for who goes first. */
-struct dt_free {
+/* So much was done. */
+struct dt_load {
 	u64 nr[DT_NR_DIRS];
 	u64 sectors[DT_NR_DIRS];
+};
+
+/* And in so much busy time. */
+struct dt_span {
+	struct dt_load load;
+	u64 busy_ns;
+};
+
+/* What was done while nobody was held back, but for who goes first. */
+struct dt_free {
+	struct dt_span heavy;
 	u64 nr_light;			/* and so many of who goes first */
-	u64 busy_ns;			/* in this time */
 	u32 windows;			/* so often that was looked at */
 };
 
@@ -320,10 +333,8 @@ struct dt_fit {
 
 	/* The window. */
 	u64 busy_from_ns;		/* dev->busy_ns at its beginning */
-	u64 nr[DT_NR_DIRS];
-	u64 sectors[DT_NR_DIRS];
-	u64 nr_light[DT_NR_DIRS];	/* of those, of light requests */
-	u64 sectors_light[DT_NR_DIRS];
+	struct dt_load load;
+	struct dt_load light;		/* of that, light requests */
 	u32 least, most;		/* sectors of a request */
 	bool starved;			/* for a while nothing was queued */
 	bool limited;			/* not all were let through */
@@ -334,6 +345,34 @@ struct dt_fit {
 	bool paired;
 	s64 part[DT_NR_DIRS][DT_NR_COSTS];	/* of its time, 2^-16 */
 	u64 cost_then[DT_NR_DIRS][DT_NR_COSTS];
+};
+
+#define DT_SOLO_SPANS		4
+
+/* Who has the device for itself, to see what its requests take; see solo.c. */
+struct dt_solo {
+	struct dt_group *grp;		/* or NULL */
+	bool quiet;			/* the others' are done */
+	bool done;			/* enough was seen */
+	u32 nr_active;			/* groups, at its beginning */
+	u32 outstanding;		/* its requests, then */
+	u32 windows;
+	u64 worth;			/* of the last of these, 2^-16 */
+	struct dt_span span;		/* what was seen */
+	u64 from_ns;
+	u64 next_ns;			/* none before this */
+
+	/* All. */
+	bool known;			/* of all that are active */
+	bool behind;			/* one would leave work to the next */
+	u32 nr_together;		/* windows in that */
+	u32 round;			/* since they told nothing; serial number */
+	u64 off_ns;			/* how long none is made, if so */
+	struct dt_span spans[DT_SOLO_SPANS];	/* the last ones' */
+	u32 nr_spans;
+	struct dt_span together;	/* what all do, not alone */
+	u64 base[DT_NR_DIRS];		/* costs before the first */
+	u64 sector[DT_NR_DIRS];
 };
 
 /* Writes that the disk has taken and not yet written; see cache.c. */
@@ -355,6 +394,12 @@ struct dt_cache {
 	u64 charged_ns;			/* for the writes */
 };
 
+/* The request that took least time in the device; 0: none did. */
+struct dt_quick {
+	u64 ns;
+	u32 sectors;
+};
+
 /* Who goes first, and how long the device makes them wait; see depth.c. */
 struct dt_light {
 	bool on;			/* anybody goes first, or is held back */
@@ -364,6 +409,7 @@ struct dt_light {
 	u64 until_ns;			/* end of this look, at the earliest */
 
 	const struct dt_group *grp;	/* is favoured, or probed; or NULL */
+	const struct dt_group *first;	/* the same, or who has a solo */
 	u32 slow;			/* by their share, of light groups; 2^-8 */
 	u32 share;			/* by which that was; 2^-16 */
 	u32 want;			/* what they could use; 2^-16 */
@@ -465,6 +511,7 @@ struct dt_dev {
 	struct dt_fit fit;
 	u32 crowd;			/* part of requests that waited, 2^-16 */
 	u32 crowd_limit;		/* most do where it is more than this */
+	struct dt_quick quick[DT_NR_DIRS];
 	bool crowded;			/* most requests wait in the device */
 	bool by_cost;			/* so that their costs are charged */
 
@@ -479,6 +526,7 @@ struct dt_dev {
 	u32 limit;			/* how many of those that are not light */
 	u32 nr_heavy;			/* so many of those are in flight */
 	struct dt_light light;
+	struct dt_solo solo;
 	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;
 	u32 turn;			/* serial number; 0 is none's */

@@ -208,6 +208,9 @@ static struct dt_queue *first_in_line(struct dt_dev *dev, u64 now)
 	struct dt_entity *ent = &dev->root->ent;
 	struct dt_spot *spot;
 
+	/* The others have what they could use now. */
+	if (dev->solo.grp && dev->solo.grp->own->nr_waiting)
+		ent = dev->solo.grp->own;
 	while (ent->kind != DT_KIND_QUEUE) {
 		spot = dt_line_pick(&ent->level->gate, now);
 		if (!spot)

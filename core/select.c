@@ -737,8 +737,8 @@ static __always_inline struct dt_queue *select_queue(struct dt_dev *dev,
 			return dev->turn_queue;
 		from = dev->turn_grp->own;
 	} else if (dt_favoured(dev) &&
-		   !better_class_waits(dev->light.grp->own)) {
-		from = dev->light.grp->own;
+		   !better_class_waits(dev->light.first->own)) {
+		from = dev->light.first->own;
 	}
 	return descend(dev, from);
 }

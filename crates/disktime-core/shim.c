@@ -98,6 +98,7 @@ void dts_dev_state(const struct dt_dev *dev, u64 *out)
 	out[10] = dev->holding;
 	out[11] = dev->fault;
 	out[12] = dev->commits.nr_parked;
+	out[13] = dev->solo.grp != NULL;
 }
 
 void dts_dev_counts(const struct dt_dev *dev, u64 *out)

@@ -285,10 +285,12 @@ pub struct DeviceState {
     pub fault: Option<Fault>,
     /// Inserted, and in no line until others' commits are done.
     pub parked: u32,
+    /// One group has it for itself, to see what its requests take.
+    pub solo: bool,
 }
 
 impl DeviceState {
-    pub(crate) const LEN: usize = 13;
+    pub(crate) const LEN: usize = 14;
 
     pub(crate) fn from_raw(raw: &[u64; Self::LEN]) -> Self {
         DeviceState {
@@ -305,6 +307,7 @@ impl DeviceState {
             holding: raw[10] != 0,
             fault: Fault::from_raw(raw[11]),
             parked: raw[12] as u32,
+            solo: raw[13] != 0,
         }
     }
 }

@@ -13,6 +13,7 @@ mod order;
 mod reference;
 mod shares;
 mod sleep;
+mod solo;
 mod stateful;
 mod tree;
 mod turns;

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Solos: what a group's requests take where it is alone.
+ *
+ * What unlike groups do together tells slowly what the requests of each take
+ * (cost.c): much of the difference between two windows is noise, and where a
+ * window has few large requests most of it. What each does alone tells at once:
+ *
+ *	its n * cost = T
+ *
+ * So while groups meet that each could fill the device, now and then one of them
+ * has it for itself, until two windows in a row say the same, or three are over.
+ * The others lose nothing by that but the time it takes: it is charged, and they
+ * have as much next. It is done soon after unlike groups have met, and then in a
+ * fortieth of the time. Not where that would take long to make up for (a group
+ * that is due little), and it ends where anybody comes or goes.
+ *
+ * The costs are those that the last few such spans agree with, all at once. They
+ * are what makes equal groups equally slower than alone, whether or not the
+ * device does more, or less, for two at a time than for one: only the scale of
+ * all charges is taken from what they do together.
+ *
+ * Where a device goes on with what one group has left behind while another is
+ * alone, as flash with a large cache of writes does for a tenth of a second, it
+ * is not alone, and its requests seem to cost what the other's do. So there are
+ * none where reads meet writes that are done sooner than any read. Where all
+ * together seem to do more than MOST of a second in each, or less than LEAST,
+ * solos are forgotten, and none is made for ten seconds, then twenty, and so on.
+ *
+ * What it is worth (docs/DESIGN.md has more): 4 KB and 256 KB reads on a flash
+ * drive of 1300 reads a second are within a point of their shares in 20 seconds,
+ * where it were 16.
+ *
+ * Rejected: solos of groups that do not fill the device (they say what the
+ * group can do, and not what the device could); one window, where what others
+ * left behind is taken for cost; each span corrected once (4 KB and 128 KB reads
+ * are so alike in their parts that ten rounds of solos are not enough).
+ */
+#include "cost.h"
+#include "depth.h"
+#include "solo.h"
+
+/* So many windows at most in one. */
+#define WINDOWS			3
+/* None after so long, where that is slow; or not even one. */
+#define ENOUGH_NS		DT_NSEC_PER_SEC
+#define LONGEST_NS		(10 * DT_NSEC_PER_SEC)
+/* Each group's come after so many times what the last one took: the second, */
+#define PART_SECOND		4
+/* some more, */
+#define SOLOS_EARLY		4
+#define PART_EARLY		16
+/* and from then on. */
+#define PART			40
+/* None with more groups than that, or with one that is due less; 2^-16. */
+#define GROUPS			16
+#define LEAST_SHARE		(65536 / 16)
+/* If it may not be it is looked at again after, and if one came to nothing. */
+#define RETRY_NS		(10 * DT_NSEC_PER_MSEC)
+#define AGAIN_NS		(100 * DT_NSEC_PER_MSEC)
+
+/* What all together may seem to do of what the device does in a second; 2^-16. */
+#define MOST			(65536 * 5 / 4)
+#define LEAST			(65536 * 7 / 10)
+/* Of so many windows. */
+#define TOGETHER		8
+#define TOGETHER_SHIFT		3
+/* If it is something else. */
+#define OFF_NS			(10 * DT_NSEC_PER_SEC)
+#define OFF_MOST_NS		(320 * DT_NSEC_PER_SEC)
+
+void dt_solo_init(struct dt_dev *dev)
+{
+	struct dt_solo *solo = &dev->solo;
+	u32 round = solo->round;
+
+	*solo = (struct dt_solo) {
+		.round = round + 1,
+		.next_ns = dev->clock_ns,
+		.off_ns = OFF_NS,
+	};
+}
+
+static u32 outstanding(const struct dt_group *grp)
+{
+	return grp->own->nr_queued + grp->own->nr_inflight;
+}
+
+/* All but the one that has just been completed, and a few. */
+static bool fills(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return outstanding(grp) + 1 + dev->depth / 16 >= dev->depth;
+}
+
+static const struct dt_group *group_at(const struct dt_list *pos)
+{
+	return DT_CONTAINER(pos, struct dt_group, active);
+}
+
+/*
+ * Each of all that are active could fill the device, and what it has alone is
+ * made up for before long.
+ */
+static bool all_may(const struct dt_dev *dev)
+{
+	const struct dt_list *pos;
+
+	if (dev->nr_active < 2 || dev->nr_active > GROUPS)
+		return false;
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
+		if (!fills(dev, group_at(pos)) ||
+		    dt_share_of(group_at(pos)) < LEAST_SHARE)
+			return false;
+	return true;
+}
+
+static bool all_known(const struct dt_dev *dev)
+{
+	const struct dt_list *pos;
+
+	if (dev->nr_active > GROUPS || dev->solo.nr_spans < 2)
+		return false;
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
+		if (group_at(pos)->solo_round != dev->solo.round)
+			return false;
+	return true;
+}
+
+/* Writes are done before they are written, and the rest is done beside reads. */
+static bool leaves_behind(const struct dt_dev *dev)
+{
+	return dt_load_both(&dev->fit.load) &&
+	       dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
+}
+
+bool dt_solo_is_due(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return dev->by_cost && dev->fit.dither && dev->plain &&
+	       !dev->light.on && !dev->light.grp && !dev->solo.behind &&
+	       !dt_before(dev->clock_ns, dev->solo.next_ns) &&
+	       !dt_before(dev->clock_ns, grp->solo_ns);
+}
+
+static void keep_costs(u64 to[DT_NR_DIRS], const u64 from[DT_NR_DIRS])
+{
+	to[DT_READ] = from[DT_READ];
+	to[DT_WRITE] = from[DT_WRITE];
+}
+
+bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp)
+{
+	struct dt_solo *solo = &dev->solo;
+
+	if (!all_may(dev)) {
+		solo->next_ns = dev->clock_ns + RETRY_NS;
+		return false;
+	}
+	if (!solo->nr_spans) {
+		keep_costs(solo->base, dev->fit.base);
+		keep_costs(solo->sector, dev->fit.sector);
+	}
+	solo->grp = grp;
+	solo->quiet = false;
+	solo->done = false;
+	solo->nr_active = dev->nr_active;
+	solo->outstanding = dt_min(outstanding(grp), dev->depth);
+	solo->windows = 0;
+	solo->from_ns = dev->clock_ns;
+	dev->light.first = grp;
+	dev->limit = 0;
+	/* No window until the others' are done. */
+	dev->fit.settle = dev->depth;
+	return true;
+}
+
+void dt_solo_end(struct dt_dev *dev)
+{
+	struct dt_solo *solo = &dev->solo;
+	struct dt_group *grp = solo->grp;
+	u64 took = dev->clock_ns - solo->from_ns;
+
+	grp->nr_solos += grp->nr_solos < SOLOS_EARLY;
+	grp->solo_ns = dev->clock_ns +
+		       took * (!solo->done ? PART :
+			       grp->nr_solos == 1 ? PART_SECOND :
+			       grp->nr_solos < SOLOS_EARLY ? PART_EARLY : PART);
+	/* The others first have as much. */
+	solo->next_ns = dt_later(solo->next_ns, dev->clock_ns +
+				 (solo->done ? took : took + AGAIN_NS));
+	solo->grp = NULL;
+	dev->light.first = NULL;
+	dev->limit = dev->depth;
+	dev->fit.settle = dev->nr_inflight + 1;
+}
+
+/* What groups do alone is not what they cost here. */
+static void forget(struct dt_dev *dev)
+{
+	struct dt_solo *solo = &dev->solo;
+
+	keep_costs(dev->fit.base, solo->base);
+	keep_costs(dev->fit.sector, solo->sector);
+	solo->nr_spans = 0;
+	solo->known = false;
+	solo->round++;
+	solo->next_ns = dev->clock_ns + solo->off_ns;
+	solo->off_ns = dt_min(2 * solo->off_ns, OFF_MOST_NS);
+}
+
+void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
+{
+	struct dt_solo *solo = &dev->solo;
+	u64 worth;
+
+	solo->behind = leaves_behind(dev);
+	solo->known = all_known(dev);
+	if (!solo->known || dev->fit.starved || dev->fit.limited)
+		return;
+	dt_span_add(&solo->together, load, busy_ns, TOGETHER_SHIFT);
+	if (++solo->nr_together < TOGETHER)
+		return;
+	worth = dt_span_worth(&dev->fit, &solo->together);
+	if (worth > MOST || worth < LEAST)
+		forget(dev);
+}
+
+static bool agree(u64 a, u64 b)
+{
+	return 8 * a < 9 * b && 8 * b < 9 * a;
+}
+
+void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
+{
+	struct dt_solo *solo = &dev->solo;
+	struct dt_span now = { .load = *load, .busy_ns = busy_ns };
+	u64 worth = dt_span_worth(&dev->fit, &now), then = solo->worth;
+	int dir;
+
+	solo->worth = worth;
+	/* The first may have been others', too. */
+	if (!solo->windows || (solo->windows == 1 && !agree(worth, then)))
+		solo->span = (struct dt_span) { 0 };
+	for (dir = 0; dir < DT_NR_DIRS; dir++) {
+		solo->span.load.nr[dir] += load->nr[dir];
+		solo->span.load.sectors[dir] += load->sectors[dir];
+	}
+	solo->span.busy_ns += busy_ns;
+	solo->windows++;
+	if (solo->windows < WINDOWS &&
+	    (solo->windows == 1 || !agree(worth, then)) &&
+	    dev->clock_ns - solo->from_ns < ENOUGH_NS)
+		return;
+	solo->done = true;
+	solo->grp->solo_round = solo->round;
+	solo->spans[solo->nr_spans++ % DT_SOLO_SPANS] = solo->span;
+	dt_fit_solve(&dev->fit, solo->spans,
+		     dt_min(solo->nr_spans, DT_SOLO_SPANS));
+	solo->known = all_known(dev);
+	solo->together = (struct dt_span) { 0 };
+	solo->nr_together = 0;
+}
+
+void dt_solo_note(struct dt_dev *dev)
+{
+	struct dt_solo *solo = &dev->solo;
+	const struct dt_group *grp = solo->grp;
+
+	if (solo->done || solo->nr_active != dev->nr_active ||
+	    2 * (outstanding(grp) + 1) < solo->outstanding ||
+	    dev->clock_ns - solo->from_ns > LONGEST_NS) {
+		dt_solo_end(dev);
+	} else if (!solo->quiet) {
+		solo->quiet = dev->nr_inflight == grp->own->nr_inflight;
+		dev->fit.settle = solo->quiet ? 1 : dev->depth;
+	}
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Solos: what a group's requests take where it is alone. See solo.c. */
+#ifndef DISKTIME_SOLO_H
+#define DISKTIME_SOLO_H
+
+#include "disktime.h"
+
+/* Forget what was found: the device or its depth has changed. */
+dt_internal void dt_solo_init(struct dt_dev *dev);
+/* Whether it is time that this group were alone; and so it is, if it may. */
+dt_internal bool dt_solo_is_due(const struct dt_dev *dev,
+				const struct dt_group *grp);
+dt_internal bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp);
+dt_internal void dt_solo_end(struct dt_dev *dev);
+/* A request is complete meanwhile. */
+dt_internal void dt_solo_note(struct dt_dev *dev);
+/* A window of cost.c's is over, with one group alone or with all. */
+dt_internal void dt_solo_window(struct dt_dev *dev, const struct dt_load *load,
+				u64 busy_ns);
+dt_internal void dt_solo_others(struct dt_dev *dev, const struct dt_load *load,
+				u64 busy_ns);
+
+#endif /* DISKTIME_SOLO_H */
