@@ -10,6 +10,7 @@
 /* Longer ones, which are discards, count as this: 4 MB. */
 #define DT_COST_SECTORS		8192
 
+/* Requests. */
 static inline u64 dt_load_nr(const struct dt_load *load)
 {
 	return load->nr[DT_READ] + load->nr[DT_WRITE];

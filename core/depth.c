@@ -99,7 +99,7 @@
 /* So much is left to others that it costs them nothing. */
 #define FOR_NOTHING		(65536 - LOSS / 4)
 
-/* Who is four times later than is due comes down faster, up to so many times. */
+/* The limit falls faster where a group is 4 to 4 * FAR times later than due. */
 #define FAR			8
 
 /* Whatever the weights. */
@@ -149,6 +149,7 @@ static void next_look(struct dt_dev *dev)
 	light->until_ns = dev->clock_ns + LOOK_NS;
 }
 
+/* Marked as light, and first in line; who has a solo is only that. */
 static void set_favoured(struct dt_dev *dev, const struct dt_group *grp)
 {
 	dev->light.grp = grp;
@@ -635,7 +636,7 @@ static void move_limit(struct dt_dev *dev)
 		if (limit <= FEW)
 			part += 32768;
 		part >>= 16;
-		/* Who is late by far is not so for what is left of it. */
+		/* Where that costs the others nothing; see FAR. */
 		far = limit > 4 * FEW && kept > FOR_NOTHING &&
 		      !light->beside_reads ? dt_min(ours / (4 * SLOW), FAR) : 0;
 		set_limit(dev, limit - dt_min(part, limit / 4 + 1 +
@@ -660,8 +661,7 @@ static void review_limit(struct dt_dev *dev)
 	} else if (all || light->window != dev->fit.window) {
 		light->window = dev->fit.window;
 		if (all)
-			light->free_next_ns = dev->clock_ns +
-				FREE_EVERY_NS;
+			light->free_next_ns = dev->clock_ns + FREE_EVERY_NS;
 		if (is_stuck(dev)) {
 			light->again_ns = dev->clock_ns + STUCK_PART *
 					  (dev->clock_ns - light->from_ns);

@@ -11,6 +11,7 @@ dt_internal void dt_solo_init(struct dt_dev *dev);
 dt_internal bool dt_solo_is_due(const struct dt_dev *dev,
 				const struct dt_group *grp);
 dt_internal bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp);
+/* All are served again. */
 dt_internal void dt_solo_end(struct dt_dev *dev);
 /* A request is complete meanwhile. */
 dt_internal void dt_solo_note(struct dt_dev *dev);
