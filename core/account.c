@@ -47,6 +47,7 @@
 #include "cost.h"
 #include "entity.h"
 #include "line.h"
+#include "spell.h"
 
 #define VBUSY_SHIFT		16
 
@@ -125,6 +126,8 @@ dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
 			time = (dev->vbusy - item->vbusy) >> VBUSY_SHIFT;
 		}
 		time = dt_min(time, left);
+		if (!plain && dev->spells.phase && item->dir == DT_READ)
+			time = dt_spells_charge(dev, item, time);
 	}
 	if (unlikely(time > DT_CHARGE_MAX_NS)) {
 		dev->excess_ns += time - DT_CHARGE_MAX_NS;

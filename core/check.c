@@ -301,7 +301,7 @@ static bool watched_sound(const struct dt_dev *dev)
 			parked += DT_CONTAINER(each, struct dt_queue,
 					       link)->nr_parked;
 	}
-	return parked == commits->nr_parked && parked <= dev->nr_granted &&
+	return parked == dev->nr_parked && parked <= dev->nr_granted &&
 	       commits->nr_inflight <= dev->nr_inflight &&
 	       commits->nr_sync <= dev->nr_queued + dev->nr_inflight + parked &&
 	       (commits->nr_inflight || !commits->sectors);
@@ -322,12 +322,12 @@ int dt_check(struct dt_dev *dev)
 		return INV_COUNTS;
 	if (counts->inserted !=
 		    counts->removed + counts->dispatched + dev->nr_queued +
-		    dev->commits.nr_parked ||
+		    dev->nr_parked ||
 	    counts->dispatched !=
 		    counts->completed + counts->requeued + dev->nr_inflight)
 		return INV_BALANCE;
 	if (list_length(&dev->all) + list_length(&dev->express) !=
-	    dev->nr_queued + dev->commits.nr_parked)
+	    dev->nr_queued + dev->nr_parked)
 		return INV_ALL_LIST;
 	if (list_length(&dev->active) != dev->nr_active)
 		return INV_ACTIVE;

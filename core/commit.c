@@ -32,14 +32,12 @@
  * for some times as long as the gaps were before lets the flushers go on, until
  * the next commit. And no turn of ours is longer than OURS_MAX_NS: the bound of
  * what a flusher waits.
- *
- * Parked items stand on their queue's lists as always, and are counted as
- * granted, as of somebody who is about to issue: their group is as active as
- * before, and in no line.
  */
 #include "commit.h"
 #include "entity.h"
+#include "park.h"
 #include "select.h"
+#include "spell.h"
 
 /* A flush is slow that takes so many times the least. */
 #define FLUSH_SLOW		2
@@ -67,10 +65,6 @@
 #define MEAN_GAPS		8
 /* Weights are looked up no more often than this. */
 #define WEIGHTS_NS		(100 * DT_NSEC_PER_MSEC)
-#define WEIGHTS_SHIFT		8
-#define WEIGHTS_MAX		(1000 << WEIGHTS_SHIFT)
-/* A better class has so much more than a worse. */
-#define WEIGHTS_CLASS		(16 << WEIGHTS_SHIFT)
 
 void dt_commits_init(struct dt_commits *commits)
 {
@@ -96,48 +90,10 @@ static bool parks(struct dt_commits *commits)
 	       (commits->phase == DT_COMMITS_THEIRS && is_full(commits));
 }
 
-static void note_queue(struct dt_commits *commits, struct dt_queue *queue)
-{
-	if (dt_list_empty(&queue->commits))
-		dt_list_add_tail(&commits->queues, &queue->commits);
-}
-
-static void park(struct dt_dev *dev, struct dt_queue *queue)
-{
-	while (queue->ent.nr_queued) {
-		dt_path_granted(dev, queue);
-		dt_path_unqueued(dev, queue);
-		queue->nr_parked++;
-		dev->commits.nr_parked++;
-	}
-}
-
-void dt_commits_unpark(struct dt_dev *dev, struct dt_queue *queue)
-{
-	while (queue->nr_parked) {
-		dt_path_queued(dev, queue, dev->clock_ns);
-		dt_path_settled(dev, queue);
-		queue->nr_parked--;
-		dev->commits.nr_parked--;
-	}
-}
-
-/* After each change of what decides: park all, or let all go. */
+/* After each change of what decides. */
 static void review_parked(struct dt_dev *dev)
 {
-	struct dt_commits *commits = &dev->commits;
-	bool parked = parks(commits);
-	struct dt_list *pos;
-	struct dt_queue *queue;
-
-	for (pos = commits->queues.next; pos != &commits->queues;
-	     pos = pos->next) {
-		queue = DT_CONTAINER(pos, struct dt_queue, commits);
-		if (parked)
-			park(dev, queue);
-		else
-			dt_commits_unpark(dev, queue);
-	}
+	dt_party_park(dev, &dev->commits.queues, parks(&dev->commits));
 }
 
 /* The flushers' queues that have anything in line. */
@@ -153,7 +109,7 @@ static void collect(struct dt_dev *dev)
 		     each = each->next) {
 			queue = DT_CONTAINER(each, struct dt_queue, link);
 			if (!queue->sync && queue->ent.nr_queued)
-				note_queue(&dev->commits, queue);
+				dt_party_add(&dev->commits.queues, queue);
 		}
 	}
 }
@@ -176,22 +132,18 @@ void dt_commits_queued(struct dt_dev *dev, struct dt_item *item, u64 now)
 		dt_path_queued(dev, queue, now);
 		return;
 	}
-	note_queue(commits, queue);
-	if (parks(commits)) {
-		park(dev, queue);
-		dt_path_granted(dev, queue);
-		queue->nr_parked++;
-		commits->nr_parked++;
-	} else {
+	dt_party_add(&commits->queues, queue);
+	if (parks(commits))
+		dt_park_new(dev, queue);
+	else
 		dt_path_queued(dev, queue, now);
-	}
 }
 
 void dt_commits_sent(struct dt_dev *dev, struct dt_item *item)
 {
 	if (!dt_is_async(item->queue, item->dir))
 		return;
-	note_queue(&dev->commits, item->queue);
+	dt_party_add(&dev->commits.queues, item->queue);
 	item->watched = DT_WATCHED_ASYNC;
 	dev->commits.sectors += item->sectors;
 	dev->commits.nr_inflight++;
@@ -208,84 +160,11 @@ void dt_commits_gone(struct dt_dev *dev, struct dt_item *item)
 	} else {
 		commits->sectors -= item->sectors;
 		commits->nr_inflight--;
-		if (commits->nr_parked && !parks(commits))
+		if (commits->phase && dev->parking && !parks(commits))
 			review_parked(dev);
 	}
 	item->watched = DT_WATCHED_NOT;
 	dt_dev_derive(dev);
-}
-
-void dt_commits_forget(struct dt_dev *dev, struct dt_queue *queue)
-{
-	(void)dev;
-	dt_list_del(&queue->commits);
-}
-
-/* ---- weights ---- */
-
-/* What @grp has for each part of @ref, 2^-8; and who competes for it. */
-static u64 weight_by(const struct dt_group *grp, const struct dt_group *ref,
-		     const struct dt_entity **who)
-{
-	const struct dt_entity *a, *b;
-
-	for (a = grp->own; a->parent; a = a->parent)
-		for (b = ref->own; b->parent; b = b->parent) {
-			if (a->parent != b->parent || a == b)
-				continue;
-			*who = a;
-			if (a->class != b->class)
-				return a->class < b->class ? WEIGHTS_CLASS : 0;
-			return dt_div((u64)a->weight << WEIGHTS_SHIFT, b->weight);
-		}
-	*who = grp->own;
-	return 0;
-}
-
-static bool writes_behind(const struct dt_group *grp)
-{
-	const struct dt_list *pos;
-
-	for (pos = grp->queue_list.next; pos != &grp->queue_list;
-	     pos = pos->next)
-		if (!dt_list_empty(&DT_CONTAINER(pos, struct dt_queue,
-						 link)->commits))
-			return true;
-	return false;
-}
-
-/* How much longer than theirs our turn is to be, 2^-8. */
-static u32 ratio_of(struct dt_dev *dev)
-{
-	struct dt_commits *commits = &dev->commits;
-	u64 ours = 0, theirs = 1 << WEIGHTS_SHIFT, weight;
-	const struct dt_entity *who, *last = NULL;
-	const struct dt_group *ref;
-	struct dt_list *pos;
-	struct dt_group *grp;
-
-	if (dt_list_empty(&commits->queues))
-		return 0;
-	ref = DT_CONTAINER(commits->queues.next, struct dt_queue, commits)->grp;
-	/* Children come after their parents, mostly side by side. */
-	for (pos = dev->groups.next; pos != &dev->groups; pos = pos->next) {
-		grp = DT_CONTAINER(pos, struct dt_group, link);
-		if (grp == ref ||
-		    dt_before(grp->think.last_end_ns, commits->from_ns))
-			continue;
-		weight = weight_by(grp, ref, &who);
-		if (who == last)
-			continue;
-		last = who;
-		if (writes_behind(grp))
-			theirs += weight;
-		else if (grp != dev->root)
-			ours += weight;
-	}
-	/* It is the writer himself who commits. */
-	if (!ours)
-		ours = theirs;
-	return (u32)dt_min(dt_div(ours << WEIGHTS_SHIFT, theirs), WEIGHTS_MAX);
 }
 
 /* ---- phases ---- */
@@ -307,8 +186,7 @@ static void enter_idle(struct dt_dev *dev)
 
 	enter(dev, DT_COMMITS_IDLE);
 	commits->look_ns = 0;
-	while (!dt_list_empty(&commits->queues))
-		dt_list_del(commits->queues.next);
+	dt_party_clear(&commits->queues);
 }
 
 /* How long nobody commits before the flushers go on. */
@@ -325,7 +203,7 @@ static void enter_theirs(struct dt_dev *dev, bool called)
 				 THEIRS_MIN_NS), THEIRS_MAX_NS);
 
 	/* Nothing of theirs is or was there. */
-	if (!commits->nr_parked && !commits->nr_inflight) {
+	if (!dev->nr_parked && !commits->nr_inflight) {
 		commits->again_ns = dev->clock_ns + AGAIN_NS;
 		enter_idle(dev);
 		return;
@@ -350,11 +228,13 @@ static void enter_ours(struct dt_dev *dev)
 	u64 theirs = dev->clock_ns - commits->from_ns;
 
 	if (!dt_before(dev->clock_ns, commits->ratio_ns)) {
-		commits->ratio = ratio_of(dev);
+		commits->ratio = dt_party_ratio(dev, &commits->queues,
+						commits->from_ns,
+						1 << DT_RATIO_SHIFT);
 		commits->ratio_ns = dev->clock_ns + WEIGHTS_NS;
 	}
 	theirs -= dt_min(theirs, commits->least_ns);
-	theirs = dt_min(theirs, OURS_MAX_NS) * commits->ratio >> WEIGHTS_SHIFT;
+	theirs = dt_min(theirs, OURS_MAX_NS) * commits->ratio >> DT_RATIO_SHIFT;
 	enter(dev, DT_COMMITS_OURS);
 	commits->until_ns = dev->clock_ns + dt_min(theirs, OURS_MAX_NS);
 	commits->look_ns = dt_min(commits->until_ns,
@@ -435,6 +315,7 @@ void dt_commit_end(struct dt_dev *dev, u64 begun_ns, u64 now)
 		      !dt_before(now, commits->again_ns)) ||
 		     !dt_before(now, commits->try_ns)) && meters(dev)) {
 			commits->from_ns = begun_ns;
+			dt_spells_reset(dev);
 			collect(dev);
 			commits->try_ns = now + TRY_NS;
 			enter_settle(dev);

@@ -29,9 +29,6 @@ dt_internal void dt_commits_passed(struct dt_dev *dev, struct dt_item *item);
 dt_internal void dt_commits_sent(struct dt_dev *dev, struct dt_item *item);
 /* One that is watched is done, or removed; in any phase. */
 dt_internal void dt_commits_gone(struct dt_dev *dev, struct dt_item *item);
-/* Let all that is parked of the queue stand in line. */
-dt_internal void dt_commits_unpark(struct dt_dev *dev, struct dt_queue *queue);
-dt_internal void dt_commits_forget(struct dt_dev *dev, struct dt_queue *queue);
 dt_internal void dt_commits_tick(struct dt_dev *dev);
 
 #endif /* DISKTIME_COMMIT_H */

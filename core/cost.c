@@ -45,6 +45,7 @@
  */
 #include "cost.h"
 #include "solo.h"
+#include "spell.h"
 
 /* First guess on a device of which nothing is known. */
 #define BASE_UNKNOWN_NS		(100 * DT_NSEC_PER_USEC)
@@ -190,20 +191,25 @@ static void move_costs(struct dt_fit *fit, s64 way[DT_NR_DIRS][DT_NR_COSTS],
 	}
 }
 
-/* Of the first window only the scale is learned, or of one that is far off. */
-static void begin(struct dt_fit *fit, u64 busy_ns)
+/* Too far off for small steps: of all costs, or of these, the scale is right. */
+static void rescale(struct dt_fit *fit, u64 scale, const struct dt_load *of)
 {
-	s64 scale;
 	int dir, i;
 	u64 *cost;
 
-	scale = fraction(busy_ns, worth(fit, &fit->load));
 	for (dir = 0; dir < DT_NR_DIRS; dir++) {
+		if (of && !of->nr[dir])
+			continue;
 		for (i = 0; i < DT_NR_COSTS; i++) {
 			cost = cost_at(fit, dir, i);
-			*cost = clamp((*cost * (u64)scale) >> 16, 1, COST_MAX);
+			*cost = clamp((*cost * scale) >> 16, 1, COST_MAX);
 		}
 	}
+}
+
+static bool is_far_off(s64 sum)
+{
+	return sum < ONE / FAR_OFF || sum > FAR_OFF * ONE;
 }
 
 /* Large steps first, then small ones: the mean of so many windows. */
@@ -248,8 +254,16 @@ static void note_heavy(struct dt_fit *fit, u64 busy_ns)
 void dt_fit_solve(struct dt_fit *fit, const struct dt_span *spans, u32 nr)
 {
 	s64 part[DT_NR_DIRS][DT_NR_COSTS], sum;
+	const struct dt_span *span;
 	u32 i;
 
+	for (i = 0; i < nr; i++) {
+		span = &spans[i];
+		if (is_far_off((s64)dt_span_worth(fit, span)))
+			rescale(fit, (u64)fraction(span->busy_ns,
+						   worth(fit, &span->load)),
+				&span->load);
+	}
 	for (i = 0; i < SOLVE_ROUNDS * nr; i++) {
 		sum = parts(fit, &spans[i % nr].load, spans[i % nr].busy_ns,
 			    part);
@@ -278,9 +292,10 @@ static void learn(struct dt_fit *fit, u64 busy_ns)
 		}
 	}
 	sum = fraction(worth(fit, &fit->load), busy_ns);
-	/* Too far off for small steps: a cache has filled, or there is none. */
-	if (!fit->windows++ || sum < ONE / FAR_OFF || sum > FAR_OFF * ONE) {
-		begin(fit, busy_ns);
+	/* A cache has filled, or there is none. */
+	if (!fit->windows++ || is_far_off(sum)) {
+		rescale(fit, (u64)fraction(busy_ns, worth(fit, &fit->load)),
+			NULL);
 		fit->paired = false;
 		return;
 	}
@@ -338,6 +353,14 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 		next_window(dev);
 		return;
 	}
+	/* Reads alone, and writes that are not written. */
+	if (dev->spells.phase) {
+		fit->dither = false;
+		fit->paired = false;
+		next_window(dev);
+		return;
+	}
+	dev->spells.both = dt_load_both(&fit->load);
 	note_heavy(fit, busy_ns);
 	dt_solo_others(dev, &fit->load, busy_ns);
 	if (fit->starved)

@@ -69,6 +69,7 @@
 #include "depth.h"
 #include "entity.h"
 #include "solo.h"
+#include "spell.h"
 
 /* How slow is in 2^-8, and no more than this. */
 #define SLOW_SHIFT		8
@@ -389,6 +390,26 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 		return;
 	light->free_every_ns = FREE_EVERY_NS;
 	begin_free(dev, dev->depth);
+}
+
+/* While there are spells all are let through, and nobody is first. */
+static void begin_spells(struct dt_dev *dev)
+{
+	struct dt_light *light = &dev->light;
+
+	light->then = light->grp;
+	light->limit = dev->limit;
+	set_favoured(dev, NULL);
+	dev->limit = dev->depth;
+}
+
+void dt_depth_resume(struct dt_dev *dev)
+{
+	struct dt_light *light = &dev->light;
+
+	set_favoured(dev, light->then);
+	dev->limit = light->limit;
+	next_look(dev);
 }
 
 /* What a request would have taken, were its group alone. */
@@ -730,6 +751,14 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		dt_solo_note(dev);
 		return;
 	}
+	if (dev->spells.phase) {
+		dt_spells_note(dev, item);
+		return;
+	}
+	if (sample && dt_spells_begin(dev, item, latency)) {
+		begin_spells(dev);
+		return;
+	}
 	if (sample && dt_solo_is_due(dev, grp) && dt_solo_begin(dev, grp))
 		return;
 	dt_fit_note_light(dev, item);
@@ -776,7 +805,7 @@ static noinline void look_and_see(struct dt_dev *dev,
 {
 	look(dev, item, latency, sample);
 	dev->light.on = dev->light.nr || dev->light.probing ||
-			dev->limit != dev->depth;
+			dev->limit != dev->depth || dev->spells.phase;
 }
 
 dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)

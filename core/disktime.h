@@ -226,8 +226,9 @@ struct dt_queue {
 
 	struct dt_tree sorted;		/* items by sector, if order asks */
 	struct dt_list link;		/* grp->queue_list */
-	struct dt_list commits;		/* dev->commits.queues, if on it */
-	u32 nr_parked;			/* of its items; see commit.c */
+	struct dt_list party;		/* of commits or spells, if of one */
+	u32 nr_parked;			/* of its items; see park.c */
+	u64 wrote;			/* by it in a turn; see spell.c */
 	struct dt_list waiters;		/* struct dt_waiter.link */
 
 	/* With a head; see account.c. */
@@ -463,7 +464,6 @@ struct dt_commits {
 	bool called;			/* their turn, as nobody commits */
 	bool full;			/* enough of theirs is in the device */
 	u32 nr_open;			/* flushes in progress */
-	u32 nr_parked;			/* items of theirs in no line */
 	u32 nr_inflight;		/* and in the device, */
 	u64 sectors;			/* of this size */
 	u32 nr_sync;			/* writes that somebody waits for */
@@ -478,7 +478,46 @@ struct dt_commits {
 	u64 try_ns;			/* when to look what a flush can take */
 	u64 least_ns;			/* least that a flush has taken */
 	u64 gap_ns;			/* mean between two */
-	struct dt_list queues;		/* struct dt_queue.commits */
+	struct dt_list queues;		/* struct dt_queue.party */
+};
+
+enum dt_spells_phase {
+	DT_SPELLS_IDLE,		/* none */
+	DT_SPELLS_WRITE,	/* turn of the writers */
+	DT_SPELLS_DRAIN,	/* until what they left behind is written */
+	DT_SPELLS_READ,		/* turn of the readers */
+};
+
+#define DT_SPELL_SHIFT		20
+
+/* Readers and writers of flash by turns; see spell.c. */
+struct dt_spells {
+	u8 phase;			/* enum dt_spells_phase */
+	bool both;			/* reads and writes were done lately */
+	bool good;			/* they have paid */
+	bool failed;			/* they have not, lately */
+	u32 failures;			/* so often in a row it did not pay */
+	u32 ratio;			/* of reads' turn by the writers', 2^-8 */
+	u64 since_ns;			/* beginning of the phase */
+	u64 from_ns;			/* of the writers' turn */
+	u64 until_ns;			/* end of the readers' */
+	u64 slot_ns;			/* beginning of the slot */
+	u64 look_ns;			/* end of the slot or the turn, or 0 */
+	u64 units;			/* of reads done since it began */
+	u64 nr_reads;			/* and so many */
+	u64 theirs;			/* and in the writers' turn */
+	u64 wrote;			/* units written in it */
+	u64 quota;			/* so many are enough, or 0 */
+	u64 rate;			/* of reads in the last slot, a ns; 2^-20 */
+	u64 best;			/* the most in two, one after the other */
+	u64 most;			/* the same in any turn */
+	u64 owed_ns;			/* not charged to reads in it */
+	u64 again_ns;			/* none before this */
+	u64 off_ns;			/* how long none is tried */
+	u64 late_ns;			/* latencies of reads, while there are none */
+	u64 least_ns;			/* the least that those can be */
+	u32 nr_late;
+	struct dt_list queues;		/* writers: struct dt_queue.party */
 };
 
 struct dt_dev {
@@ -518,9 +557,14 @@ struct dt_dev {
 	/* who waits for flushes: commit.c */
 	struct dt_commits commits;
 
+	/* readers and writers by turns: spell.c */
+	struct dt_spells spells;
+
 	/* selection: select.c */
 	u32 nr_queued;
 	u32 nr_inflight;
+	u32 nr_parked;			/* items in no line; see park.c */
+	bool parking;			/* so are those of a party now */
 	u32 depth_hw;			/* what the device takes at once */
 	u32 depth;			/* how many items may be in flight */
 	u32 limit;			/* how many of those that are not light */
@@ -621,7 +665,9 @@ void dt_tick(struct dt_dev *dev, u64 now);
 /* When to call dt_tick(), or 0 for never. */
 static inline u64 dt_wake_at(const struct dt_dev *dev)
 {
-	return dev->holding ? dev->hold_until_ns : dev->commits.look_ns;
+	return dev->holding ? dev->hold_until_ns :
+	       dev->commits.look_ns ? dev->commits.look_ns :
+				      dev->spells.look_ns;
 }
 /*
  * Somebody waits for the device to have written its cache, and does no more:

@@ -112,12 +112,27 @@ static void dump_commits(const struct dt_dev *dev, struct text *text)
 
 	put_num(text, "commits phase=", commits->phase);
 	put_num(text, " open=", commits->nr_open);
-	put_num(text, " parked=", commits->nr_parked);
+	put_num(text, " parked=", dev->nr_parked);
 	put_num(text, " inflight=", commits->nr_inflight);
 	put_num(text, " least_ns=", commits->least_ns);
 	put_num(text, " gap_ns=", commits->gap_ns);
 	put_num(text, " ratio_percent=", ((u64)commits->ratio * 100) >> 8);
 	put_num(text, " look_ns=", commits->look_ns);
+}
+
+static void dump_spells(const struct dt_dev *dev, struct text *text)
+{
+	const struct dt_spells *spells = &dev->spells;
+
+	put_num(text, "spells phase=", spells->phase);
+	put_num(text, " good=", spells->good);
+	put_num(text, " failed=", spells->failed);
+	put_num(text, " ratio_percent=", ((u64)spells->ratio * 100) >> 8);
+	put_num(text, " quota=", spells->quota);
+	put_num(text, " wrote=", spells->wrote);
+	put_num(text, " most=", spells->most);
+	put_num(text, " look_ns=", spells->look_ns);
+	put_num(text, " again_ns=", spells->again_ns);
 }
 
 static void dump_counts(const struct dt_dev *dev, struct text *text)
@@ -149,6 +164,9 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 	line(arg, text.buf);
 	text.len = 0;
 	dump_commits(dev, &text);
+	line(arg, text.buf);
+	text.len = 0;
+	dump_spells(dev, &text);
 	line(arg, text.buf);
 	text.len = 0;
 	dump_counts(dev, &text);

@@ -42,6 +42,7 @@
 #include "commit.h"
 #include "entity.h"
 #include "select.h"
+#include "spell.h"
 
 /*
  * The credit of a sleeper, as disk time: a turn where there are turns, as who
@@ -383,8 +384,9 @@ void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
 	dt_list_init(&queue->fifo);
 	dt_list_init(&queue->urgent);
 	dt_list_init(&queue->waiters);
-	dt_list_init(&queue->commits);
+	dt_list_init(&queue->party);
 	queue->nr_parked = 0;
+	queue->wrote = 0;
 	dt_tree_init(&queue->sorted);
 	queue->next_sector = 0;
 	queue->last_sectors = 0;
@@ -407,7 +409,8 @@ void dt_queue_exit(struct dt_queue *queue)
 	struct dt_group *grp = queue->grp;
 
 	dt_forget_queue(grp->dev, queue);
-	dt_commits_forget(grp->dev, queue);
+	dt_spells_forget(grp->dev, queue);
+	dt_list_del(&queue->party);
 	if (grp->queues.lone == &queue->ent)
 		end_lone(&grp->queues);
 	dt_list_del(&queue->link);
@@ -520,6 +523,23 @@ void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns)
 {
 	for (; ent->parent; ent = ent->parent)
 		charge(dev, ent->parent->level, ent, time_ns);
+}
+
+void dt_path_level(struct dt_dev *dev, struct dt_entity *ent)
+{
+	struct dt_level *level;
+
+	for (; ent->parent; ent = ent->parent) {
+		level = ent->parent->level;
+		if (level->lone == ent)
+			continue;
+		ent->vdisktime = level->ready.vtime[ent->class];
+		ent->vrest = 0;
+		if (ent->ready.on)
+			dt_line_move(&level->ready, &ent->ready, ent->class,
+				     ent->vdisktime);
+		gate_move(dev, ent);
+	}
 }
 
 /*

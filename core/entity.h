@@ -91,5 +91,7 @@ dt_inline void dt_entity_place(struct dt_dev *dev, struct dt_entity *ent);
 dt_internal void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 time_ns);
 /* The same for a queue among those of its group, and for nobody above. */
 dt_internal void dt_queue_charge(struct dt_dev *dev, struct dt_queue *queue, s64 time_ns);
+/* Neither behind nor ahead of others from here on, at any level. */
+dt_internal void dt_path_level(struct dt_dev *dev, struct dt_entity *ent);
 
 #endif /* DISKTIME_ENTITY_H */

@@ -41,6 +41,7 @@
  */
 #include "account.h"
 #include "entity.h"
+#include "park.h"
 #include "select.h"
 
 #define PART_SHIFT	16
@@ -186,7 +187,8 @@ static bool admits(const struct dt_dev *dev, const struct dt_queue *queue)
 	u64 all = (u64)dev->nr_queued + dev->nr_granted + dev->nr_inflight;
 	u64 part;
 
-	if (all < dev->depth)
+	/* What is parked keeps no device busy, nor would more of it. */
+	if (all < dev->depth + dev->nr_parked && !dt_is_parked(dev, queue))
 		return true;
 	part = group_part(dev, queue->grp);
 	if (held(own) >= part >> PART_SHIFT) {
@@ -202,10 +204,43 @@ static bool admits(const struct dt_dev *dev, const struct dt_queue *queue)
 	return held(&queue->ent) << PART_SHIFT < dt_max(part, 1);
 }
 
+/*
+ * While a party is parked it stands where it stood, before long in front of all
+ * others: of those it is who has waited for longest. Takes time in proportion to
+ * all queues that are active.
+ */
+static noinline struct dt_queue *first_not_parked(struct dt_dev *dev)
+{
+	const struct dt_list *pos, *each;
+	struct dt_queue *queue, *found = NULL;
+	struct dt_waiter *waiter;
+	struct dt_group *grp;
+	u64 since = 0;
+
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
+		grp = DT_CONTAINER(pos, struct dt_group, active);
+		for (each = grp->queue_list.next; each != &grp->queue_list;
+		     each = each->next) {
+			queue = DT_CONTAINER(each, struct dt_queue, link);
+			if (dt_list_empty(&queue->waiters) ||
+			    dt_is_parked(dev, queue))
+				continue;
+			waiter = DT_CONTAINER(queue->waiters.next,
+					      struct dt_waiter, link);
+			if (!found || dt_before(waiter->since_ns, since)) {
+				found = queue;
+				since = waiter->since_ns;
+			}
+		}
+	}
+	return found;
+}
+
 /* The queue whose turn it is at the gate, or NULL. Serves nobody yet. */
 static struct dt_queue *first_in_line(struct dt_dev *dev, u64 now)
 {
 	struct dt_entity *ent = &dev->root->ent;
+	struct dt_queue *queue, *other;
 	struct dt_spot *spot;
 
 	/* The others have what they could use now. */
@@ -217,8 +252,12 @@ static struct dt_queue *first_in_line(struct dt_dev *dev, u64 now)
 			return NULL;
 		ent = DT_CONTAINER(spot, struct dt_entity, gate);
 	}
-	return dt_list_empty(&dt_entity_queue(ent)->waiters) ?
-		NULL : dt_entity_queue(ent);
+	queue = dt_entity_queue(ent);
+	if (unlikely(dt_is_parked(dev, queue))) {
+		other = first_not_parked(dev);
+		queue = other ? other : queue;
+	}
+	return dt_list_empty(&queue->waiters) ? NULL : queue;
 }
 
 bool dt_gate_keeps_for(struct dt_dev *dev, const struct dt_group *grp)

@@ -14,6 +14,7 @@
 #include "commit.h"
 #include "entity.h"
 #include "select.h"
+#include "spell.h"
 
 /* A request that waits longer than this, and than its share explains. */
 #define STUCK_NS		(120 * DT_NSEC_PER_SEC)
@@ -33,6 +34,7 @@ void dt_fail(struct dt_dev *dev, enum dt_fault fault, u64 now)
 		return;
 	dev->fault = fault;
 	dt_commits_reset(dev);
+	dt_spells_reset(dev);
 	dt_dev_derive(dev);
 	dev->counts.faults++;
 	dev->holding = false;

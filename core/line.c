@@ -50,7 +50,7 @@ static const struct {
 } floors[DT_NR_CLASSES] = {
 	[DT_RT]		= { 1, 0 },
 	[DT_BE]		= { 48, 500 * DT_NSEC_PER_MSEC },
-	[DT_WRITEBACK]	= { 8, 100 * DT_NSEC_PER_MSEC },
+	[DT_WRITEBACK]	= { DT_WRITEBACK_FLOOR, 100 * DT_NSEC_PER_MSEC },
 	[DT_IDLE]	= { 48, 1500 * DT_NSEC_PER_MSEC },
 };
 

@@ -5,6 +5,9 @@
 
 #include "disktime.h"
 
+/* Of what the better classes have flushers have one part in so many. */
+#define DT_WRITEBACK_FLOOR	8
+
 /*
  * Virtual time is disk time divided by weight, in units of 2^-16 ns at weight
  * 1: a group of weight 1 that has a device to itself advances by 6.6e13 a

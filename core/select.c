@@ -43,7 +43,9 @@
 #include "cost.h"
 #include "entity.h"
 #include "queue.h"
+#include "park.h"
 #include "select.h"
+#include "spell.h"
 
 /*
  * A turn where seeks cost: twenty times a seek, so that two readers keep 95 % of
@@ -79,7 +81,7 @@ void dt_dev_derive(struct dt_dev *dev)
 	bool other = dev->engine != DT_ENGINE_AUTO;
 
 	dev->plain = !dev->slice_ns && !dev->fault && !other &&
-		     !dt_commits_watched(dev);
+		     !dt_commits_watched(dev) && !dev->spells.phase;
 	dev->by_cost = dev->crowded && !other;
 }
 
@@ -98,6 +100,7 @@ static void derive_limits(struct dt_dev *dev)
 	else
 		dev->slice_ns = tun->strict ? SLICE_STRICT_NS : 0;
 	dt_commits_reset(dev);
+	dt_spells_reset(dev);
 	dt_dev_derive(dev);
 }
 
@@ -458,6 +461,7 @@ void dt_tick(struct dt_dev *dev, u64 now)
 		end_turn(dev);
 	}
 	dt_commits_tick(dev);
+	dt_spells_tick(dev);
 	dt_dev_update(dev);
 }
 
@@ -516,6 +520,8 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	dt_list_add_tail(item->express ? &dev->express : &dev->all, &item->all);
 	if (unlikely(dev->commits.phase))
 		dt_commits_queued(dev, item, now);
+	else if (unlikely(dev->spells.phase))
+		dt_spells_queued(dev, item, now);
 	else
 		dt_path_queued(dev, queue, now);
 	dev->counts.inserted++;
@@ -533,9 +539,7 @@ void dt_remove(struct dt_dev *dev, struct dt_item *item, u64 now)
 	if (unlikely(item->watched))
 		dt_commits_gone(dev, item);
 	if (unlikely(item->queue->nr_parked)) {
-		item->queue->nr_parked--;
-		dev->commits.nr_parked--;
-		dt_path_settled(dev, item->queue);
+		dt_unpark_gone(dev, item->queue);
 	} else {
 		dt_path_unqueued(dev, item->queue);
 	}
@@ -639,7 +643,8 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 
 	if (dev->nr_queued ||
 	    (!dev->plain && (dev->slice_ns || dev->fault ||
-			     (dev->commits.phase && dt_is_async(queue, dir)))))
+			     (dev->commits.phase && dt_is_async(queue, dir)) ||
+			     (dev->spells.phase && dir == DT_WRITE))))
 		return false;
 	light = dt_is_light(dev, queue->grp);
 	if (!dt_room_for(dev, light))
@@ -676,7 +681,7 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 
 	/* What goes express does so past those that are parked. */
 	if (!plain && unlikely(queue->nr_parked))
-		dt_commits_unpark(dev, queue);
+		dt_unpark(dev, queue);
 	item->light = dt_is_light(dev, queue->grp);
 	item->estimate_ns = dt_estimate(dev, queue, item->dir, item->sectors);
 	charge = item->estimate_ns;
@@ -701,6 +706,8 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 	note_sent(dev, item, class, plain);
 	if (!plain && dev->commits.phase)
 		dt_commits_sent(dev, item);
+	else if (!plain && dev->spells.phase)
+		dt_spells_sent(dev, item);
 }
 
 /* Follow the lines from the root down to a queue. */
@@ -947,6 +954,7 @@ void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
 	dt_list_init(&dev->express);
 	dt_cache_init(&dev->cache);
 	dt_commits_init(&dev->commits);
+	dt_spells_init(&dev->spells);
 	dt_fit_init(&dev->fit);
 	derive_limits(dev);
 }
@@ -963,6 +971,7 @@ void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now)
 void dt_dev_engine(struct dt_dev *dev, enum dt_engine engine)
 {
 	dev->engine = engine;
+	dt_spells_reset(dev);
 	dt_depth_init(dev);
 }
 

@@ -97,11 +97,7 @@ static const struct dt_group *group_at(const struct dt_list *pos)
 	return DT_CONTAINER(pos, struct dt_group, active);
 }
 
-/*
- * Each of all that are active could fill the device, and what it has alone is
- * made up for before long.
- */
-static bool all_may(const struct dt_dev *dev)
+bool dt_solo_all_may(const struct dt_dev *dev)
 {
 	const struct dt_list *pos;
 
@@ -127,7 +123,7 @@ static bool all_known(const struct dt_dev *dev)
 }
 
 /* Writes are done before they are written, and the rest is done beside reads. */
-static bool leaves_behind(const struct dt_dev *dev)
+bool dt_solo_leaves_behind(const struct dt_dev *dev)
 {
 	return dt_load_both(&dev->fit.load) &&
 	       dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
@@ -151,7 +147,7 @@ bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp)
 {
 	struct dt_solo *solo = &dev->solo;
 
-	if (!all_may(dev)) {
+	if (!dt_solo_all_may(dev)) {
 		solo->next_ns = dev->clock_ns + RETRY_NS;
 		return false;
 	}
@@ -212,7 +208,7 @@ void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	struct dt_solo *solo = &dev->solo;
 	u64 worth;
 
-	solo->behind = leaves_behind(dev);
+	solo->behind = dt_solo_leaves_behind(dev) && !dev->spells.failed;
 	solo->known = all_known(dev);
 	if (!solo->known || dev->fit.starved || dev->fit.limited)
 		return;

@@ -7,6 +7,13 @@
 
 /* Forget what was found: the device or its depth has changed. */
 dt_internal void dt_solo_init(struct dt_dev *dev);
+/*
+ * Each of all that are active could fill the device, and what it has alone is
+ * made up for before long.
+ */
+dt_internal bool dt_solo_all_may(const struct dt_dev *dev);
+/* Writes are done before they are written, and the rest is done beside reads. */
+dt_internal bool dt_solo_leaves_behind(const struct dt_dev *dev);
 /* Whether it is time that this group were alone; and so it is, if it may. */
 dt_internal bool dt_solo_is_due(const struct dt_dev *dev,
 				const struct dt_group *grp);

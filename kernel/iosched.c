@@ -94,6 +94,8 @@ static void disktime_watch(struct work_struct *work)
 	dt_watch(&dev->core, now);
 	tell_fault(ios);
 	follow_shared_tags(ios, now);
+	/* For whom a turn that ended has made room, with nothing in flight. */
+	disktime_gate_run(ios);
 	if (now > 5 * NSEC_PER_SEC)
 		disktime_queue_reap(dev, NULL, now - 5 * NSEC_PER_SEC);
 	spin_unlock_irq(&dev->lock);

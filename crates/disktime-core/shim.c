@@ -93,12 +93,13 @@ void dts_dev_state(const struct dt_dev *dev, u64 *out)
 	out[5] = dev->nr_queued;
 	out[6] = dev->nr_inflight;
 	out[7] = dev->nr_waiting;
-	out[8] = dev->nr_granted - dev->commits.nr_parked;
+	out[8] = dev->nr_granted - dev->nr_parked;
 	out[9] = dev->depth;
 	out[10] = dev->holding;
 	out[11] = dev->fault;
-	out[12] = dev->commits.nr_parked;
+	out[12] = dev->nr_parked;
 	out[13] = dev->solo.grp != NULL;
+	out[14] = dev->spells.phase;
 }
 
 void dts_dev_counts(const struct dt_dev *dev, u64 *out)

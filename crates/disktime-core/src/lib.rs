@@ -20,7 +20,7 @@ pub use slab::Id;
 use slab::Slab;
 pub use units::{
     Class, Counts, DeviceState, Dir, Engine, EntityState, Fault, ItemLife, ItemState, Nanos, Order,
-    Request, Stats, Tunables, Weight,
+    Request, Spell, Stats, Tunables, Weight,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

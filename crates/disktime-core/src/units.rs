@@ -283,14 +283,25 @@ pub struct DeviceState {
     pub depth: u32,
     pub holding: bool,
     pub fault: Option<Fault>,
-    /// Inserted, and in no line until others' commits are done.
+    /// Inserted, and in no line while it is the turn of others: of who commits, or of readers.
     pub parked: u32,
     /// One group has it for itself, to see what its requests take.
     pub solo: bool,
+    /// Readers and writers have it by turns: whose it is.
+    pub spell: Option<Spell>,
+}
+
+/// Whose turn it is where readers and writers of a flash drive have turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spell {
+    Writers,
+    /// Until what they left behind is written.
+    Drain,
+    Readers,
 }
 
 impl DeviceState {
-    pub(crate) const LEN: usize = 14;
+    pub(crate) const LEN: usize = 15;
 
     pub(crate) fn from_raw(raw: &[u64; Self::LEN]) -> Self {
         DeviceState {
@@ -308,6 +319,12 @@ impl DeviceState {
             fault: Fault::from_raw(raw[11]),
             parked: raw[12] as u32,
             solo: raw[13] != 0,
+            spell: match raw[14] {
+                1 => Some(Spell::Writers),
+                2 => Some(Spell::Drain),
+                3 => Some(Spell::Readers),
+                _ => None,
+            },
         }
     }
 }

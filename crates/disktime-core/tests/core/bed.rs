@@ -2,10 +2,10 @@
 //! them and the core, done as the kernel side does it. Everything is drawn from one seed.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use disktime_core::{
-    Class, Device, Dir, Entity, GroupId, ItemId, Nanos, QueueId, Request, Stats, Tunables,
+    Class, Device, Dir, Entity, GroupId, ItemId, Nanos, QueueId, Request, Spell, Stats, Tunables,
     WaiterId, Weight,
 };
 
@@ -184,6 +184,8 @@ pub struct Bed {
     /// Process and instant of wanting, of every item.
     owners: BTreeMap<ItemId, (usize, u64)>,
     waiters: BTreeMap<WaiterId, (usize, u64)>,
+    /// Of those who were granted a request and do not yet run.
+    granted: BTreeSet<WaiterId>,
     used_tags: u32,
     /// Inside the disk.
     serving: u32,
@@ -222,6 +224,7 @@ impl Bed {
             procs: Vec::new(),
             owners: BTreeMap::new(),
             waiters: BTreeMap::new(),
+            granted: BTreeSet::new(),
             used_tags: 0,
             serving: 0,
             backlog: VecDeque::new(),
@@ -425,6 +428,7 @@ impl Bed {
             Event::Issue(number) => self.issue(number),
             Event::Woken(waiter) => {
                 let (number, wanted) = self.waiters.remove(&waiter).unwrap();
+                self.granted.remove(&waiter);
                 self.insert(number, wanted);
                 self.dev.gate_settle(waiter).unwrap();
             }
@@ -444,16 +448,24 @@ impl Bed {
                 break;
             };
             self.used_tags += 1;
+            self.granted.insert(waiter);
             self.at(self.now + self.wakeup_ns, Event::Woken(waiter));
         }
         let state = self.dev.state();
+        // Writers whose turn it is not have no use for more.
+        let parked = matches!(state.spell, Some(Spell::Drain | Spell::Readers));
+        let waiting = self
+            .waiters
+            .iter()
+            .filter(|(waiter, _)| !self.granted.contains(waiter))
+            .filter(|&(_, &(number, _))| !parked || self.procs[number].job.dir == Dir::Read)
+            .count();
         assert!(
             self.disk.tags == 0
                 || self.used_tags == self.disk.tags
-                || state.waiting == 0
+                || waiting == 0
                 || state.queued + state.granted + state.inflight >= state.depth,
-            "a request is free while {} wait, and the device has room",
-            state.waiting
+            "a request is free while {waiting} wait, and the device has room"
         );
     }
 

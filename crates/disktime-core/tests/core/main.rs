@@ -14,6 +14,7 @@ mod reference;
 mod shares;
 mod sleep;
 mod solo;
+mod spell;
 mod stateful;
 mod tree;
 mod turns;

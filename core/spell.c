@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Spells: readers and writers of a flash drive by turns.
+ *
+ * A drive with a cache says at once that a write is done, and writes it later.
+ * Who writes has the cache full for ever, however few of his requests are let in
+ * at a time, and a read waits for what flash does with it: on a server's drive
+ * eight readers had an 85th of what they do alone, and the best division of its
+ * slots makes that a 76th. Nor does it help to let the writer write half as
+ * much: one collection of garbage takes 17 ms, and there is always one.
+ *
+ * So where readers are late they and the writers have the drive in turns:
+ *
+ *	IDLE ---- reads take some times as long as they can ----> WRITE
+ *	WRITE	all go on, and the cache fills
+ *	DRAIN	writers are parked (park.c) until reads are quick again
+ *	READ	parked still, as long by the readers' weight as that took;
+ *		then WRITE
+ *
+ * What the writers have done to the drive ends with the drain, so that no cost of
+ * a request and no size of a cache need be known. How quick reads can be is what
+ * they were in the quickest slots of READ; a slot is some tens of the least that
+ * a read takes. Reads are never parked. What they do in the writers' turn, h of
+ * what they can, shortens their own, and they are charged no more for it than
+ * they would be alone; the rest is the writers' to pay.
+ *
+ * With p for the part that is due to readers, each side then has as much as it is
+ * due by what it does alone, and the product of what both do, each to the power
+ * of its part, is greater than without turns, unless h = p. So it pays where
+ *
+ *	h < p
+ *
+ * which is tried, at the cost of one drain. Where it does not hold, spells end
+ * and are not tried for a while, and then for twice as long. So they do where
+ * nobody writes much, or hardly anybody reads: p is no more than a tenth for each
+ * request that readers have outstanding, and for less than four the depth is
+ * looked after instead (depth.c). Who has a few writes in flight is never parked,
+ * nor who reads and writes, nor who commits.
+ *
+ * The bound: a writer waits for no longer than READ_MOST_NS and a drain.
+ *
+ * What it is worth (docs/DESIGN.md has more): on the server's drive, 8 reads of
+ * 4 KB at a time beside 8 writes, each side has 0.47 to 0.50 of what it does
+ * alone, where it were 0.012 and 1.00.
+ */
+#include "commit.h"
+#include "depth.h"
+#include "entity.h"
+#include "line.h"
+#include "park.h"
+#include "select.h"
+#include "spell.h"
+
+/* Reads are slow that take so many times the least, the mean of so many. */
+#define SLOW_READS		4
+#define SLOW_SAMPLES		4
+/* None before it has been so for so long. */
+#define FIRST_NS		(50 * DT_NSEC_PER_MSEC)
+/* A writer is parked who has so many outstanding. */
+#define MANY			4
+/* Times are in so many of the least that a read takes, and within bounds. */
+#define SLOT			32
+#define SLOT_LEAST		4
+#define SLOT_LEAST_NS		DT_NSEC_PER_MSEC
+#define SLOT_MOST_NS		(3 * DT_NSEC_PER_MSEC)
+#define WRITE_SLOTS		4
+/* And with the drain, as far as what is written decides; no less than. */
+#define THEIRS_NS		(64 * DT_NSEC_PER_MSEC)
+#define THEIRS_LEAST_NS		(16 * DT_NSEC_PER_MSEC)
+/* A drain takes no longer, nor does it take longer to see that there is none. */
+#define DRAIN_MOST_NS		(200 * DT_NSEC_PER_MSEC)
+#define READ_MOST_NS		(2 * DT_NSEC_PER_SEC)
+/* A drain is over when reads do so much of the most that they can; 2^-3. */
+#define QUICK			6
+/* That is forgotten by this part with each turn. */
+#define FORGET_MOST		64
+/* What one outstanding request may cost the writers; 2^-16. */
+#define READ_LOSS		6000
+#define WHOLE			65536
+/* To begin with h is to be less than p by this part of it. */
+#define MARGIN			8
+/* So many turns in a row did not pay. */
+#define FAILURES		2
+#define TRY_AGAIN_NS		(2 * DT_NSEC_PER_SEC)
+#define TRY_AGAIN_MOST_NS	(320 * DT_NSEC_PER_SEC)
+/* Who committed so lately is not parked. */
+#define COMMITS_NS		DT_NSEC_PER_SEC
+/* What a request is worth beside its sectors. */
+#define UNITS			16
+
+void dt_spells_init(struct dt_spells *spells)
+{
+	*spells = (struct dt_spells) { .off_ns = TRY_AGAIN_NS };
+	dt_list_init(&spells->queues);
+}
+
+static u64 units_of(const struct dt_item *item)
+{
+	return UNITS + item->sectors;
+}
+
+static u64 rate_of(u64 units, u64 ns)
+{
+	return dt_div(units << DT_SPELL_SHIFT, dt_max(ns, 1));
+}
+
+static bool parks_writers(const struct dt_spells *spells)
+{
+	return spells->phase == DT_SPELLS_DRAIN ||
+	       spells->phase == DT_SPELLS_READ;
+}
+
+static u64 slot_ns(const struct dt_dev *dev)
+{
+	u64 quick = dev->quick[DT_READ].ns;
+
+	return dt_max(dt_min(SLOT * quick, SLOT_MOST_NS),
+		      dt_max(SLOT_LEAST * quick, SLOT_LEAST_NS));
+}
+
+/* ---- charges ---- */
+
+u64 dt_spells_charge(struct dt_dev *dev, const struct dt_item *item,
+		     u64 time_ns)
+{
+	struct dt_spells *spells = &dev->spells;
+	u64 alone;
+
+	if (spells->phase == DT_SPELLS_READ || !spells->good)
+		return time_ns;
+	alone = dt_div(units_of(item) << DT_SPELL_SHIFT, spells->most);
+	if (time_ns <= alone)
+		return time_ns;
+	spells->owed_ns += time_ns - alone;
+	dev->excess_ns += time_ns - alone;
+	return alone;
+}
+
+/* The writers pay what the reads were not charged, by what they wrote. */
+static void pay_for_reads(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	struct dt_list *pos;
+	struct dt_queue *queue;
+	u64 time;
+
+	for (pos = spells->queues.next; pos != &spells->queues;
+	     pos = pos->next) {
+		queue = DT_CONTAINER(pos, struct dt_queue, party);
+		if (!queue->wrote)
+			continue;
+		time = dt_div(spells->owed_ns * queue->wrote, spells->wrote);
+		spells->wrote -= queue->wrote;
+		spells->owed_ns -= time;
+		queue->wrote = 0;
+		dev->excess_ns -= time;
+		dev->charged_ns += time;
+		queue->grp->stats.time_ns[DT_WRITE] += time;
+		dt_path_charge(dev, &queue->ent, (s64)time);
+	}
+	spells->owed_ns = 0;
+}
+
+/* ---- the writers ---- */
+
+static void add_writer(struct dt_spells *spells, struct dt_queue *queue)
+{
+	if (!dt_list_empty(&queue->party))
+		return;
+	queue->wrote = 0;
+	dt_party_add(&spells->queues, queue);
+}
+
+static void drop_writer(struct dt_dev *dev, struct dt_queue *queue)
+{
+	dt_unpark(dev, queue);
+	dev->spells.wrote -= queue->wrote;
+	queue->wrote = 0;
+	dt_list_del(&queue->party);
+}
+
+/* Who waits for a commit, and for its writes before that, is not made to. */
+static bool commits(const struct dt_dev *dev, const struct dt_queue *queue)
+{
+	return queue->sync && dev->commits.ended_ns &&
+	       dt_before(dev->clock_ns, dev->commits.ended_ns + COMMITS_NS);
+}
+
+void dt_spells_queued(struct dt_dev *dev, struct dt_item *item, u64 now)
+{
+	struct dt_spells *spells = &dev->spells;
+	struct dt_queue *queue = item->queue;
+
+	if (item->dir == DT_WRITE && !item->express) {
+		if (queue->ent.nr_queued + queue->ent.nr_inflight >= MANY &&
+		    !commits(dev, queue))
+			add_writer(spells, queue);
+		if (!dt_list_empty(&queue->party) && parks_writers(spells)) {
+			dt_park_new(dev, queue);
+			return;
+		}
+	} else if (item->dir == DT_READ && !dt_list_empty(&queue->party)) {
+		drop_writer(dev, queue);
+	}
+	dt_path_queued(dev, queue, now);
+}
+
+void dt_spells_sent(struct dt_dev *dev, struct dt_item *item)
+{
+	/* One that went express has let all others of its queue go. */
+	if (item->express && parks_writers(&dev->spells) &&
+	    !dt_list_empty(&item->queue->party))
+		dt_park(dev, item->queue);
+}
+
+void dt_spells_forget(struct dt_dev *dev, struct dt_queue *queue)
+{
+	dev->spells.wrote -= queue->wrote;
+}
+
+/* ---- phases ---- */
+
+static void begin_phase(struct dt_dev *dev, enum dt_spells_phase phase)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	spells->phase = phase;
+	spells->since_ns = dev->clock_ns;
+	/* The last slot of a drain was as quick as those after it. */
+	if (phase != DT_SPELLS_READ)
+		spells->rate = 0;
+	spells->slot_ns = dev->clock_ns;
+	spells->units = 0;
+	spells->nr_reads = 0;
+	spells->look_ns = dev->clock_ns + slot_ns(dev);
+	dt_party_park(dev, &spells->queues, parks_writers(spells));
+	dt_dev_derive(dev);
+}
+
+/* Turns are what is shared, and not what they are charged. */
+static void level_writers(struct dt_dev *dev)
+{
+	struct dt_list *party = &dev->spells.queues, *pos;
+
+	for (pos = party->next; pos != party; pos = pos->next)
+		dt_path_level(dev, &DT_CONTAINER(pos, struct dt_queue,
+						 party)->ent);
+}
+
+static void end_spells(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	pay_for_reads(dev);
+	level_writers(dev);
+	begin_phase(dev, DT_SPELLS_IDLE);
+	spells->look_ns = 0;
+	spells->again_ns = dev->clock_ns + spells->off_ns;
+	dt_party_clear(&spells->queues);
+	dt_depth_resume(dev);
+	dev->fit.settle = 2 * dev->depth;
+}
+
+/* A turn that is shorter where the readers' after it would be much longer. */
+static u64 shorter(const struct dt_spells *spells, u64 ns, u64 least)
+{
+	if (spells->ratio > 1 << DT_RATIO_SHIFT)
+		ns = dt_div(ns << DT_RATIO_SHIFT, spells->ratio);
+	return dt_max(ns, least);
+}
+
+static void enter_write(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	level_writers(dev);
+	spells->most -= spells->most / FORGET_MOST;
+	spells->best = 0;
+	spells->theirs = 0;
+	spells->from_ns = dev->clock_ns;
+	begin_phase(dev, DT_SPELLS_WRITE);
+	spells->look_ns = dev->clock_ns +
+			  shorter(spells, WRITE_SLOTS * slot_ns(dev),
+				  SLOT_LEAST_NS);
+}
+
+/* Of the writers' requests, those in line and those in the device. */
+static u32 nr_theirs(const struct dt_dev *dev, bool inflight)
+{
+	const struct dt_list *pos;
+	const struct dt_queue *queue;
+	u32 nr = 0;
+
+	for (pos = dev->spells.queues.next; pos != &dev->spells.queues;
+	     pos = pos->next) {
+		queue = DT_CONTAINER(pos, struct dt_queue, party);
+		nr += inflight ? queue->ent.nr_inflight : queue->ent.nr_queued;
+	}
+	return nr;
+}
+
+/* Requests of all others. */
+static u32 nr_others(const struct dt_dev *dev)
+{
+	return dev->nr_queued + dev->nr_inflight - nr_theirs(dev, false) -
+	       nr_theirs(dev, true);
+}
+
+/* Of readers and writers of the same group: flushers have their floor. */
+static u32 ratio_within(const struct dt_spells *spells)
+{
+	const struct dt_queue *queue;
+
+	if (dt_list_empty(&spells->queues))
+		return 0;
+	queue = DT_CONTAINER(spells->queues.next, struct dt_queue, party);
+	return (queue->ent.class == DT_WRITEBACK ? DT_WRITEBACK_FLOOR : 1)
+	       << DT_RATIO_SHIFT;
+}
+
+/* The part of the time that is the readers', 2^-16. */
+static u64 readers_part(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	u32 ratio = dt_party_ratio(dev, &spells->queues, spells->from_ns,
+				   ratio_within(spells));
+	u64 part = dt_div((u64)ratio << 16, ratio + (1 << DT_RATIO_SHIFT));
+	u64 most = READ_LOSS * (u64)nr_others(dev);
+
+	part = dt_min(part, most);
+	spells->ratio = (u32)dt_div(part << DT_RATIO_SHIFT, WHOLE - part);
+	return part;
+}
+
+/* What reads did in the writers' turn of what they can, 2^-16. */
+static u64 harmed(const struct dt_spells *spells, u64 theirs_ns)
+{
+	return dt_min(dt_div(rate_of(spells->theirs, theirs_ns) << 16,
+			     dt_max(spells->most, 1)), WHOLE);
+}
+
+/* So much is written that a turn and its drain take about as long as they should. */
+static void set_quota(struct dt_spells *spells, u64 theirs_ns)
+{
+	u64 due = shorter(spells, THEIRS_NS, THEIRS_LEAST_NS);
+	u64 wrote = spells->wrote;
+
+	spells->quota = dt_div(wrote * due, dt_max(theirs_ns, 1));
+	spells->quota = dt_min(dt_max(spells->quota, wrote / 2), 2 * wrote);
+}
+
+/* The readers' turn, less what they had of the writers'. */
+static void enter_read(struct dt_dev *dev, u64 theirs_ns, u64 had)
+{
+	struct dt_spells *spells = &dev->spells;
+	u64 ns = theirs_ns * (WHOLE - had) >> 16;
+
+	ns = ns * spells->ratio >> DT_RATIO_SHIFT;
+	ns -= dt_min(ns, theirs_ns * had >> 16);
+	set_quota(spells, theirs_ns);
+	pay_for_reads(dev);
+	begin_phase(dev, DT_SPELLS_READ);
+	spells->until_ns = dev->clock_ns + dt_min(ns, READ_MOST_NS);
+}
+
+static void give_up(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	spells->failed = true;
+	spells->off_ns = dt_min(2 * spells->off_ns, TRY_AGAIN_MOST_NS);
+	end_spells(dev);
+}
+
+/* As many as one at a time would be, were each half as quick as it can be. */
+static bool many_reads(const struct dt_dev *dev)
+{
+	const struct dt_spells *spells = &dev->spells;
+
+	return 2 * spells->nr_reads * dev->quick[DT_READ].ns >=
+	       dev->clock_ns - spells->slot_ns;
+}
+
+/* A slot has gone by. */
+static u64 end_slot(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	u64 rate = rate_of(spells->units, dev->clock_ns - spells->slot_ns);
+
+	/* In one alone requests may end that had waited for each other. */
+	spells->best = dt_max(spells->best, dt_min(rate, spells->rate));
+	spells->most = dt_max(spells->most, spells->best);
+	spells->rate = rate;
+	spells->units = 0;
+	spells->nr_reads = 0;
+	spells->slot_ns = dev->clock_ns;
+	spells->look_ns = dev->clock_ns + slot_ns(dev);
+	return rate;
+}
+
+static void tick_write(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	/* A turn that is shorter than a write is none. */
+	if (!spells->wrote && nr_theirs(dev, true) &&
+	    dev->clock_ns - spells->since_ns < DRAIN_MOST_NS) {
+		spells->look_ns = dev->clock_ns + slot_ns(dev);
+	} else if (!spells->wrote) {
+		end_spells(dev);
+	} else if (nr_others(dev) < MANY) {
+		give_up(dev);
+	} else {
+		spells->theirs = spells->units;
+		begin_phase(dev, DT_SPELLS_DRAIN);
+	}
+}
+
+static void tick_drain(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	u64 theirs_ns = spells->slot_ns - spells->from_ns;
+	/* What is not even taken is not written. */
+	bool done = many_reads(dev) && !nr_theirs(dev, true);
+	u64 units = spells->units, rate = end_slot(dev);
+	u64 part = readers_part(dev), had = harmed(spells, theirs_ns);
+	bool quick = done && 8 * rate >= QUICK * spells->most;
+	bool late = dev->clock_ns - spells->since_ns > DRAIN_MOST_NS;
+	bool pays = spells->most &&
+		    had < (spells->good ? part : part - part / MARGIN);
+
+	if (!(quick && (pays || spells->good)) && !late) {
+		spells->theirs += units;
+		return;
+	}
+	spells->failures = pays ? 0 : spells->failures + 1;
+	if (spells->failures == FAILURES || (!pays && !spells->good)) {
+		give_up(dev);
+		return;
+	}
+	/* With nobody else in the way that is what they can now. */
+	if (late && spells->best)
+		spells->most = spells->best;
+	spells->good = true;
+	spells->off_ns = TRY_AGAIN_NS;
+	/* The slot was quick from its beginning. */
+	enter_read(dev, theirs_ns, had);
+}
+
+void dt_spells_tick(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	if (!spells->look_ns || dt_before(dev->clock_ns, spells->look_ns))
+		return;
+	switch (spells->phase) {
+	case DT_SPELLS_WRITE:
+		tick_write(dev);
+		break;
+	case DT_SPELLS_DRAIN:
+		if (nr_others(dev))
+			tick_drain(dev);
+		else
+			enter_write(dev);
+		break;
+	default:
+		end_slot(dev);
+		if (!nr_others(dev) ||
+		    !dt_before(dev->clock_ns, spells->until_ns))
+			enter_write(dev);
+	}
+}
+
+void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
+{
+	struct dt_spells *spells = &dev->spells;
+	struct dt_queue *queue = item->queue;
+
+	if (item->dir == DT_READ) {
+		spells->units += units_of(item);
+		spells->nr_reads++;
+	} else if (!dt_list_empty(&queue->party)) {
+		queue->wrote += units_of(item);
+		spells->wrote += units_of(item);
+		/* It ends with the next tick. */
+		if (spells->phase == DT_SPELLS_WRITE && spells->quota &&
+		    spells->wrote >= spells->quota)
+			spells->look_ns = dev->clock_ns;
+	}
+}
+
+static bool may_begin(const struct dt_dev *dev)
+{
+	return dev->spells.both && !dev->solo.grp && !dev->light.probing &&
+	       (!dt_solo_all_may(dev) || dt_solo_leaves_behind(dev)) &&
+	       !dt_commits_watched(dev) && dev->tun.idle_ns &&
+	       !dt_before(dev->clock_ns, dev->spells.again_ns);
+}
+
+bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
+		     u64 latency)
+{
+	struct dt_spells *spells = &dev->spells;
+	bool slow;
+
+	if (item->dir != DT_READ)
+		return false;
+	spells->late_ns += latency;
+	spells->least_ns += item->queue->grp->lat_min_ns;
+	if (++spells->nr_late < SLOW_SAMPLES)
+		return false;
+	slow = spells->late_ns > SLOW_READS * spells->least_ns;
+	spells->late_ns = 0;
+	spells->least_ns = 0;
+	spells->nr_late = 0;
+	if (!slow)
+		return false;
+	if (!spells->again_ns)
+		spells->again_ns = dev->clock_ns + FIRST_NS;
+	if (!may_begin(dev))
+		return false;
+	spells->most = 0;
+	spells->failures = 0;
+	spells->good = false;
+	spells->failed = false;
+	spells->ratio = 0;
+	spells->wrote = 0;
+	spells->quota = 0;
+	enter_write(dev);
+	return true;
+}
+
+void dt_spells_reset(struct dt_dev *dev)
+{
+	if (dev->spells.phase != DT_SPELLS_IDLE)
+		end_spells(dev);
+}
