@@ -106,7 +106,7 @@
 /* Whatever the weights. */
 #define LOSS_MOST		61440
 /* What reads lose for a write's sake. */
-#define READS_LOSS		16384
+#define READS_LOSS		20000
 /* Reads count as being there for so long. */
 #define READS_NS		DT_NSEC_PER_SEC
 
