@@ -508,6 +508,7 @@ struct dt_spells {
 	u64 theirs;			/* and in the writers' turn */
 	u64 wrote;			/* units written in it */
 	u64 quota;			/* so many are enough, or 0 */
+	u64 drain_ns;			/* how long the last drain took */
 	u64 rate;			/* of reads in the last slot, a ns; 2^-20 */
 	u64 best;			/* the most in two, one after the other */
 	u64 most;			/* the same in any turn */

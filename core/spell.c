@@ -31,7 +31,7 @@
  *	h < p
  *
  * which is tried, at the cost of one drain. Where it does not hold, spells end
- * and are not tried for a while, and then for twice as long. So they do where
+ * and are not tried for 4 s, and then for four times as long. So they do where
  * nobody writes much, or hardly anybody reads: p is no more than a tenth for each
  * request that readers have outstanding, and for less than four the depth is
  * looked after instead (depth.c). Who has a few writes in flight is never parked,
@@ -65,11 +65,15 @@
 #define SLOT_LEAST_NS		DT_NSEC_PER_MSEC
 #define SLOT_MOST_NS		(3 * DT_NSEC_PER_MSEC)
 #define WRITE_SLOTS		4
+#define WRITE_SLOTS_MOST	16
 /* And with the drain, as far as what is written decides; no less than. */
 #define THEIRS_NS		(64 * DT_NSEC_PER_MSEC)
 #define THEIRS_LEAST_NS		(16 * DT_NSEC_PER_MSEC)
-/* A drain takes no longer, nor does it take longer to see that there is none. */
-#define DRAIN_MOST_NS		(200 * DT_NSEC_PER_MSEC)
+/* A drain takes no more of them, nor does it to see that there is none; */
+#define DRAIN_SLOTS		64
+/* no longer than this, */
+#define DRAIN_MOST_NS		DT_NSEC_PER_SEC
+/* nor does a turn of the readers. */
 #define READ_MOST_NS		(2 * DT_NSEC_PER_SEC)
 /* A drain is over when reads do so much of the most that they can; 2^-3. */
 #define QUICK			6
@@ -82,8 +86,9 @@
 #define MARGIN			8
 /* So many turns in a row did not pay. */
 #define FAILURES		2
-#define TRY_AGAIN_NS		(2 * DT_NSEC_PER_SEC)
-#define TRY_AGAIN_MOST_NS	(320 * DT_NSEC_PER_SEC)
+#define TRY_AGAIN_NS		DT_NSEC_PER_SEC
+#define TRY_AGAIN_TIMES		4
+#define TRY_AGAIN_MOST_NS	(256 * DT_NSEC_PER_SEC)
 /* Who committed so lately is not parked. */
 #define COMMITS_NS		DT_NSEC_PER_SEC
 /* What a request is worth beside its sectors. */
@@ -164,12 +169,22 @@ static void pay_for_reads(struct dt_dev *dev)
 
 /* ---- the writers ---- */
 
-static void add_writer(struct dt_spells *spells, struct dt_queue *queue)
+/* Who waits for a commit, and for its writes before that, is not made to. */
+static bool commits(const struct dt_dev *dev, const struct dt_queue *queue)
 {
-	if (!dt_list_empty(&queue->party))
+	return queue->sync && dev->commits.ended_ns &&
+	       dt_before(dev->clock_ns, dev->commits.ended_ns + COMMITS_NS);
+}
+
+/* A write of it came, or is done. */
+static void add_writer(struct dt_dev *dev, struct dt_queue *queue)
+{
+	if (!dt_list_empty(&queue->party) ||
+	    queue->ent.nr_queued + queue->ent.nr_inflight < MANY ||
+	    commits(dev, queue))
 		return;
 	queue->wrote = 0;
-	dt_party_add(&spells->queues, queue);
+	dt_party_add(&dev->spells.queues, queue);
 }
 
 static void drop_writer(struct dt_dev *dev, struct dt_queue *queue)
@@ -180,22 +195,13 @@ static void drop_writer(struct dt_dev *dev, struct dt_queue *queue)
 	dt_list_del(&queue->party);
 }
 
-/* Who waits for a commit, and for its writes before that, is not made to. */
-static bool commits(const struct dt_dev *dev, const struct dt_queue *queue)
-{
-	return queue->sync && dev->commits.ended_ns &&
-	       dt_before(dev->clock_ns, dev->commits.ended_ns + COMMITS_NS);
-}
-
 void dt_spells_queued(struct dt_dev *dev, struct dt_item *item, u64 now)
 {
 	struct dt_spells *spells = &dev->spells;
 	struct dt_queue *queue = item->queue;
 
 	if (item->dir == DT_WRITE && !item->express) {
-		if (queue->ent.nr_queued + queue->ent.nr_inflight >= MANY &&
-		    !commits(dev, queue))
-			add_writer(spells, queue);
+		add_writer(dev, queue);
 		if (!dt_list_empty(&queue->party) && parks_writers(spells)) {
 			dt_park_new(dev, queue);
 			return;
@@ -273,6 +279,7 @@ static u64 shorter(const struct dt_spells *spells, u64 ns, u64 least)
 static void enter_write(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
+	u64 ns;
 
 	level_writers(dev);
 	spells->most -= spells->most / FORGET_MOST;
@@ -280,9 +287,10 @@ static void enter_write(struct dt_dev *dev)
 	spells->theirs = 0;
 	spells->from_ns = dev->clock_ns;
 	begin_phase(dev, DT_SPELLS_WRITE);
-	spells->look_ns = dev->clock_ns +
-			  shorter(spells, WRITE_SLOTS * slot_ns(dev),
-				  SLOT_LEAST_NS);
+	/* What is lost in the drain is less than half of the turn. */
+	ns = dt_min(dt_max(spells->drain_ns, WRITE_SLOTS * slot_ns(dev)),
+		    WRITE_SLOTS_MOST * slot_ns(dev));
+	spells->look_ns = dev->clock_ns + shorter(spells, ns, SLOT_LEAST_NS);
 }
 
 /* Of the writers' requests, those in line and those in the device. */
@@ -359,6 +367,7 @@ static void enter_read(struct dt_dev *dev, u64 theirs_ns, u64 had)
 	ns = ns * spells->ratio >> DT_RATIO_SHIFT;
 	ns -= dt_min(ns, theirs_ns * had >> 16);
 	set_quota(spells, theirs_ns);
+	spells->drain_ns = dev->clock_ns - spells->since_ns;
 	pay_for_reads(dev);
 	begin_phase(dev, DT_SPELLS_READ);
 	spells->until_ns = dev->clock_ns + dt_min(ns, READ_MOST_NS);
@@ -369,7 +378,8 @@ static void give_up(struct dt_dev *dev)
 	struct dt_spells *spells = &dev->spells;
 
 	spells->failed = true;
-	spells->off_ns = dt_min(2 * spells->off_ns, TRY_AGAIN_MOST_NS);
+	spells->off_ns = dt_min(TRY_AGAIN_TIMES * spells->off_ns,
+				TRY_AGAIN_MOST_NS);
 	end_spells(dev);
 }
 
@@ -399,12 +409,14 @@ static u64 end_slot(struct dt_dev *dev)
 	return rate;
 }
 
-/* Where a write is done when it is written it takes no longer than that. */
+/* It is seen sooner where a write is done when it is written. */
 static u64 drain_most_ns(const struct dt_dev *dev)
 {
 	bool cached = dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
 
-	return dev->spells.good || cached ? DRAIN_MOST_NS : DRAIN_MOST_NS / 4;
+	return dt_min((dev->spells.good || cached ? DRAIN_SLOTS :
+						    DRAIN_SLOTS / 4) *
+		      slot_ns(dev), DRAIN_MOST_NS);
 }
 
 static void tick_write(struct dt_dev *dev)
@@ -413,12 +425,10 @@ static void tick_write(struct dt_dev *dev)
 
 	/* A turn that is shorter than a write is none. */
 	if (!spells->wrote && nr_theirs(dev, true) &&
-	    dev->clock_ns - spells->since_ns < DRAIN_MOST_NS) {
+	    dev->clock_ns - spells->since_ns < drain_most_ns(dev)) {
 		spells->look_ns = dev->clock_ns + slot_ns(dev);
 	} else if (!spells->wrote) {
 		end_spells(dev);
-	} else if (nr_others(dev) < MANY) {
-		give_up(dev);
 	} else {
 		spells->theirs = spells->units;
 		begin_phase(dev, DT_SPELLS_DRAIN);
@@ -435,9 +445,13 @@ static void tick_drain(struct dt_dev *dev)
 	u64 part = readers_part(dev), had = harmed(spells, theirs_ns);
 	bool quick = done && 8 * rate >= QUICK * spells->most;
 	bool late = dev->clock_ns - spells->since_ns > drain_most_ns(dev);
-	bool pays = spells->most &&
+	bool few = nr_others(dev) < MANY;
+	bool pays = spells->most && !few &&
 		    had < (spells->good ? part : part - part / MARGIN);
 
+	/* By now they have as many requests as they want. */
+	late |= few && !spells->good &&
+		dev->clock_ns - spells->since_ns >= 2 * slot_ns(dev);
 	if (!(quick && (pays || spells->good)) && !late) {
 		spells->theirs += units;
 		return;
@@ -470,7 +484,7 @@ void dt_spells_tick(struct dt_dev *dev)
 		if (nr_others(dev))
 			tick_drain(dev);
 		else
-			enter_write(dev);
+			end_spells(dev);
 		break;
 	default:
 		end_slot(dev);
@@ -488,7 +502,10 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 	if (item->dir == DT_READ) {
 		spells->units += units_of(item);
 		spells->nr_reads++;
-	} else if (!dt_list_empty(&queue->party)) {
+		return;
+	}
+	add_writer(dev, queue);
+	if (!dt_list_empty(&queue->party)) {
 		queue->wrote += units_of(item);
 		spells->wrote += units_of(item);
 		/* It ends with the next tick. */
@@ -535,6 +552,7 @@ bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
 	spells->ratio = 0;
 	spells->wrote = 0;
 	spells->quota = 0;
+	spells->drain_ns = 0;
 	enter_write(dev);
 	return true;
 }

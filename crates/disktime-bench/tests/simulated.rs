@@ -58,7 +58,7 @@ fn lines(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 /// Scenario and variant of checks that do not hold yet. Whoever makes one hold takes it away here.
-const GAPS: [(&str, &str); 7] = [
+const GAPS: [(&str, &str); 8] = [
     // Reads that may have waited for cached writes are known by their mean only.
     ("write-cache", "rrw-on4k-32"),
     ("write-cache", "wrr-on64k-32"),
@@ -69,6 +69,8 @@ const GAPS: [(&str, &str); 7] = [
     // much when the time that is looked at begins or ends: 30 ms of a second, a second of twenty.
     ("directions", "both-fast"),
     ("sizes", "both"),
+    // What is lost between turns the writer loses: it has 0.39 of what it does alone, the reader 0.53.
+    ("read-write", "both"),
 ];
 
 #[test]
