@@ -26,7 +26,8 @@
  * the commits are kept waiting by it, the flush that cleans up after it
  * included.
  *
- * Nobody is held for nothing, and nobody who commits waits for himself: a file
+ * Nobody is held for nothing: not while only the file system itself commits, for
+ * who writes behind. And nobody who commits waits for himself: a file
  * system may have a commit wait for a flusher's requests (ext4 for the data of
  * blocks that were allocated in the same transaction). So who does not commit
  * for some times as long as the gaps were before lets the flushers go on, until
@@ -189,6 +190,60 @@ static void enter_idle(struct dt_dev *dev)
 	dt_party_clear(&commits->queues);
 }
 
+static bool is_recent(const struct dt_dev *dev, const struct dt_queue *queue)
+{
+	return dt_before(dev->clock_ns,
+			 queue->think.last_end_ns + DT_NSEC_PER_SEC);
+}
+
+/* Whether the group has flushers, and anybody who did not wait for them. */
+static void look_for_flushers(const struct dt_dev *dev,
+			      const struct dt_group *grp, bool *flushers,
+			      bool *others)
+{
+	const struct dt_queue *queue;
+	const struct dt_list *pos;
+
+	*flushers = false;
+	*others = false;
+	for (pos = grp->queue_list.next; pos != &grp->queue_list;
+	     pos = pos->next) {
+		queue = DT_CONTAINER(pos, struct dt_queue, link);
+		*flushers |= !queue->sync;
+		*others |= queue->sync && is_recent(dev, queue);
+	}
+}
+
+/*
+ * Whether anybody waits for commits but the file system itself, which commits in
+ * the root group also for who only writes behind: a group that has written and
+ * has no flushers, or somebody in a group that has. Looked up now and then; takes
+ * time in proportion to all groups.
+ */
+static bool somebody_waits(struct dt_dev *dev)
+{
+	struct dt_commits *commits = &dev->commits;
+	bool flushers, others, any = false, ours = false;
+	struct dt_list *pos;
+	struct dt_group *grp;
+
+	if (dt_before(dev->clock_ns, commits->asked_ns))
+		return commits->waits;
+	for (pos = dev->groups.next; pos != &dev->groups; pos = pos->next) {
+		grp = DT_CONTAINER(pos, struct dt_group, link);
+		if (grp == dev->root)
+			continue;
+		look_for_flushers(dev, grp, &flushers, &others);
+		any |= flushers;
+		ours |= flushers ? others :
+			grp->stats.ios[DT_WRITE] != grp->nr_wrote;
+		grp->nr_wrote = grp->stats.ios[DT_WRITE];
+	}
+	commits->waits = ours || !any;
+	commits->asked_ns = dev->clock_ns + WEIGHTS_NS;
+	return commits->waits;
+}
+
 /* How long nobody commits before the flushers go on. */
 static u64 gone_ns(const struct dt_commits *commits)
 {
@@ -227,6 +282,11 @@ static void enter_ours(struct dt_dev *dev)
 	struct dt_commits *commits = &dev->commits;
 	u64 theirs = dev->clock_ns - commits->from_ns;
 
+	if (!somebody_waits(dev)) {
+		commits->again_ns = dev->clock_ns + AGAIN_NS;
+		enter_idle(dev);
+		return;
+	}
 	if (!dt_before(dev->clock_ns, commits->ratio_ns)) {
 		commits->ratio = dt_party_ratio(dev, &commits->queues,
 						commits->from_ns,
@@ -313,7 +373,8 @@ void dt_commit_end(struct dt_dev *dev, u64 begun_ns, u64 now)
 	case DT_COMMITS_IDLE:
 		if (((took > FLUSH_SLOW * commits->least_ns &&
 		      !dt_before(now, commits->again_ns)) ||
-		     !dt_before(now, commits->try_ns)) && meters(dev)) {
+		     !dt_before(now, commits->try_ns)) && meters(dev) &&
+		    somebody_waits(dev)) {
 			commits->from_ns = begun_ns;
 			dt_spells_reset(dev);
 			collect(dev);

@@ -209,6 +209,7 @@ struct dt_group {
 	u32 nr_children;
 	u32 nr_queues;
 	u64 usual_ns;			/* what an item takes, as a rule */
+	u64 nr_wrote;			/* when commit.c looked last */
 };
 
 struct dt_queue {
@@ -467,6 +468,8 @@ struct dt_commits {
 	u32 nr_inflight;		/* and in the device, */
 	u64 sectors;			/* of this size */
 	u32 nr_sync;			/* writes that somebody waits for */
+	bool waits;			/* anybody does, for commits, as of */
+	u64 asked_ns;			/* no later than this */
 	u32 ratio;			/* of our turn by theirs, 2^-8 */
 	u64 ratio_ns;			/* which holds until then */
 	u64 since_ns;			/* beginning of the phase */

@@ -282,6 +282,7 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->nr_solos = 0;
 	grp->solo_round = 0;
 	grp->solo_ns = 0;
+	grp->nr_wrote = 0;
 	grp->odd = dev->nr_made++ & 1;
 	grp->nr_children = 0;
 	grp->nr_queues = 0;

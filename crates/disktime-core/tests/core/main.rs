@@ -6,6 +6,7 @@
 
 mod bed;
 mod classes;
+mod commit;
 mod faults;
 mod gate;
 mod given;
