@@ -57,6 +57,8 @@
 #define WINDOW_ITEMS		64
 /* Of one group alone a quarter of these will do after so long. */
 #define SLOW_WINDOW_NS		(16 * WINDOW_NS)
+/* While somebody is held back so many looks at the depth will do. */
+#define LIMITED_LOOKS		20
 
 /* So many windows are learned from in large steps. */
 #define WINDOWS_COARSE		8
@@ -399,7 +401,8 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_fit *fit = &dev->fit;
 	u32 sectors = dt_min(item->sectors, DT_COST_SECTORS);
-	u64 busy_ns, items;
+	u64 busy_ns, items, enough;
+	bool slow;
 
 	if (unlikely(fit->settle)) {
 		if (!--fit->settle)
@@ -419,16 +422,20 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	busy_ns = dev->busy_ns - fit->busy_from_ns;
 	if (likely(busy_ns < WINDOW_NS))
 		return;
+	/* Where each takes long they come in rounds, of which there are to be some. */
+	slow = busy_ns >= SLOW_WINDOW_NS;
+	enough = WINDOW_ITEMS;
+	if (slow && dev->light.on && dev->light.slowly)
+		enough = (dev->light.freeing ? 4 : 2) * WINDOW_ITEMS;
 	items = dt_load_nr(&fit->load);
 	/* Of one group alone as much is in flight at its end as was before. */
 	if (dev->solo.grp ?
-	    items >= dt_max(busy_ns < SLOW_WINDOW_NS ? WINDOW_ITEMS :
-					WINDOW_ITEMS / 4,
+	    items >= dt_max(slow ? WINDOW_ITEMS / 4 : WINDOW_ITEMS,
 			    dev->nr_inflight) :
 	    !fit->limited ?
-	    items >= dt_max(WINDOW_ITEMS, 2 * dev->nr_inflight) :
-	    items - dt_load_nr(&fit->light) >= WINDOW_ITEMS / 2 ||
-	    busy_ns > 4 * WINDOW_NS)
+	    items >= dt_max(enough, 2 * dev->nr_inflight) :
+	    items - dt_load_nr(&fit->light) >= (slow ? enough : enough / 2) ||
+	    busy_ns > LIMITED_LOOKS * dev->light.look_ns)
 		end_window(dev, busy_ns);
 }
 

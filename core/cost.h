@@ -27,7 +27,8 @@ static inline bool dt_free_known(const struct dt_dev *dev)
 {
 	const struct dt_free *free = &dev->fit.free;
 
-	return free->windows >= 4 || dt_load_nr(&free->heavy.load) >= 96;
+	return free->windows >= 4 || dt_load_nr(&free->heavy.load) >=
+	       (dev->light.slowly ? 192 : 96);
 }
 
 /* Whether all do the same, as far as is known. */

@@ -78,8 +78,15 @@
 #define SLOW			235
 #define SLOW_LOW		215
 
-/* A group is judged, and the limit looked at, no more often than this. */
+/*
+ * A group is judged, and the limit looked at, no more often than this, or where
+ * its requests take longer than SLOW_NS a part of that. All times below are for
+ * drives where it is this.
+ */
 #define LOOK_NS			DT_NSEC_PER_MSEC
+#define LOOK_MOST_NS		(64 * DT_NSEC_PER_MSEC)
+#define LOOK_PART		2
+#define SLOW_NS			(16 * DT_NSEC_PER_MSEC)
 /* If less comes it is after so many times as long. */
 #define LOOK_LONGEST		20
 /* By so many requests at least, and twice what it has in flight. */
@@ -107,11 +114,14 @@
 #define LOSS_MOST		61440
 /* What reads lose for a write's sake. */
 #define READS_LOSS		20000
+/* So much is left to them that it is to be measured well. */
+#define KEEP_MUCH		32768
 /* Reads count as being there for so long. */
 #define READS_NS		DT_NSEC_PER_SEC
 
 /* A probe lasts for so many, at most so long, and comes no more often. */
 #define PROBE_ITEMS		16
+#define PROBE_ENOUGH		4
 #define PROBE_NS		(50 * DT_NSEC_PER_MSEC)
 #define PROBE_EVERY_NS		(100 * DT_NSEC_PER_MSEC)
 #define PROBE_SELDOM_NS		(10 * DT_NSEC_PER_SEC)
@@ -140,6 +150,12 @@
 #define CROWD_FEW		16384
 #define CROWD_SHIFT		6
 
+/* On drives that are slow all takes longer, up to LOOK_MOST_NS / LOOK_NS times. */
+static u64 slowly(const struct dt_dev *dev, u64 ns)
+{
+	return dt_div(ns * dev->light.look_ns, LOOK_NS);
+}
+
 static void next_look(struct dt_dev *dev)
 {
 	struct dt_light *light = &dev->light;
@@ -147,7 +163,7 @@ static void next_look(struct dt_dev *dev)
 	light->nr = 0;
 	light->judged = 0;
 	light->most = 0;
-	light->until_ns = dev->clock_ns + LOOK_NS;
+	light->until_ns = dev->clock_ns + light->look_ns;
 }
 
 /* Marked as light, and first in line; who has a solo is only that. */
@@ -176,6 +192,8 @@ void dt_depth_init(struct dt_dev *dev)
 	dev->light.then = NULL;
 	dev->light.read_ns = dev->clock_ns - READS_NS;
 	dev->light.freeing = false;
+	dev->light.look_ns = LOOK_NS;
+	dev->light.slowly = false;
 	dev->light.free_every_ns = FREE_EVERY_NS;
 	dev->light.probe_every_ns = PROBE_EVERY_NS;
 	/* With turns nobody looks; overlap then. */
@@ -388,7 +406,7 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 	light->stuck = 0;
 	if (!grp)
 		return;
-	light->free_every_ns = FREE_EVERY_NS;
+	light->free_every_ns = slowly(dev, FREE_EVERY_NS);
 	begin_free(dev, dev->depth);
 }
 
@@ -451,7 +469,7 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 	u64 slow, share, took, late;
 
 	if (!grp->judge_ns)
-		grp->judge_ns = dev->clock_ns + LOOK_NS;
+		grp->judge_ns = dev->clock_ns + dev->light.look_ns;
 	grp->late_ns += many * (dev->clock_ns - item->insert_ns);
 	grp->alone_ns += many * latency_alone(dev, grp, item, all);
 	if (dt_before(dev->clock_ns, grp->judge_ns))
@@ -459,12 +477,12 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 	late = dev->clock_ns - grp->judge_ns;
 	grp->nr_late += many;
 	if (grp->nr_late < dt_max(JUDGE_ITEMS, 2 * grp->own->nr_inflight) &&
-	    late < LOOK_LONGEST * LOOK_NS)
+	    late < LOOK_LONGEST * dev->light.look_ns)
 		return 0;
 	/* Of who waits here it is known at once how fast it is served. */
 	took = grp->late_ns;
-	if (grp->own->nr_queued && late < 2 * LOOK_LONGEST * LOOK_NS)
-		took = (late + LOOK_NS) * all;
+	if (grp->own->nr_queued && late < 2 * LOOK_LONGEST * dev->light.look_ns)
+		took = (late + dev->light.look_ns) * all;
 	slow = dt_min(dt_div(took << SLOW_SHIFT, grp->alone_ns), SLOW_MAX);
 	share = dt_share_of(grp);
 	/* Who asks for little is judged as one of two. */
@@ -477,8 +495,38 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 	grp->late_ns = 0;
 	grp->alone_ns = 0;
 	grp->nr_late = 0;
-	grp->judge_ns = dev->clock_ns + LOOK_NS;
+	grp->judge_ns = dev->clock_ns + dev->light.look_ns;
 	return grp->slow;
+}
+
+/* So much is to be left to the others of what they would have; 2^-16. */
+static u32 to_keep(const struct dt_light *light)
+{
+	u64 loss = dt_max(dt_min(light->want, LOSS_MAX), LOSS);
+
+	if (light->beside_reads)
+		loss = dt_min(loss, READS_LOSS);
+	/* That is for who has as great a share as they have. */
+	loss = dt_div(loss * light->share, dt_max(65536 - light->share, 1));
+	return 65536 - (u32)dt_min(loss, LOSS_MOST);
+}
+
+/*
+ * Where what is left to the others is not what decides, there is nothing to be
+ * exact about.
+ */
+static void note_pace(struct dt_dev *dev, u64 latency)
+{
+	struct dt_light *light = &dev->light;
+	u64 look = LOOK_NS;
+
+	if (to_keep(light) >= KEEP_MUCH) {
+		if (latency > SLOW_NS)
+			look += (latency - SLOW_NS) / LOOK_PART;
+		look = dt_min((7 * light->look_ns + look) / 8, LOOK_MOST_NS);
+	}
+	light->look_ns = look;
+	light->slowly = look > LOOK_NS;
 }
 
 static void judge(struct dt_dev *dev, struct dt_group *grp,
@@ -518,6 +566,7 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 		favour(dev, grp);
 	}
 	if (ours) {
+		note_pace(dev, dev->clock_ns - item->insert_ns);
 		light->slow = mean_of(light->slow, slow);
 		light->beside_reads = beside_reads;
 		light->judged++;
@@ -542,21 +591,29 @@ static void begin_probe(struct dt_dev *dev, const struct dt_group *grp)
 	light->nr_first = 0;
 	dev->limit = 0;
 	next_look(dev);
-	light->until_ns = dev->clock_ns + PROBE_NS;
+	light->until_ns = dev->clock_ns + slowly(dev, PROBE_NS);
 }
 
-static void end_probe(struct dt_dev *dev)
+/* @grp: whose it was, or NULL where that is not known. */
+static void end_probe(struct dt_dev *dev, struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
-	u64 took = dev->clock_ns - light->probe_from_ns;
+	u64 took = dev->clock_ns - light->probe_from_ns, latency;
 
+	if (grp && light->nr_alone >= PROBE_ENOUGH) {
+		latency = dt_div(light->alone_ns, light->nr_alone);
+		if (grp->lat_alone_ns)
+			latency = (3 * grp->lat_alone_ns + latency) / 4;
+		grp->lat_alone_ns = latency;
+	}
 	light->probing = false;
 	light->probe_end_ns = dev->clock_ns;
 	light->probed = light->grp;
 	set_favoured(dev, light->then);
 	light->probe_first_ns = dev->clock_ns +
 				PROBE_PART_FIRST * took;
-	light->probe_next_ns = dev->clock_ns + light->probe_every_ns +
+	light->probe_next_ns = dev->clock_ns +
+			       slowly(dev, light->probe_every_ns) +
 			       PROBE_PART * took;
 	/* The less there is to find, the less it is looked for. */
 	light->probe_every_ns = dt_min(2 * light->probe_every_ns,
@@ -599,13 +656,13 @@ static void end_free(struct dt_dev *dev)
 	u64 took = dev->clock_ns - light->free_from_ns;
 
 	light->freeing = false;
-	if (took > FREE_LONGEST_NS)
+	if (took > slowly(dev, FREE_LONGEST_NS))
 		light->limit_then = dev->depth;
 	light->free_next_ns = dev->clock_ns + light->free_every_ns +
-			      (light->free_every_ns < FREE_EARLY_NS ?
+			      (light->free_every_ns < slowly(dev, FREE_EARLY_NS) ?
 			       FREE_PART_EARLY : FREE_PART) * took;
 	light->free_every_ns = dt_min(2 * light->free_every_ns,
-				      PROBE_SELDOM_NS);
+				      slowly(dev, PROBE_SELDOM_NS));
 	if (light->limit_then < dev->depth)
 		dev->fit.kept = 0;
 	set_limit(dev, light->limit_then);
@@ -623,18 +680,6 @@ static u64 slow_others(const struct dt_dev *dev)
 		slow += dt_div(slow * free->nr_light,
 			       dt_max(dt_load_nr(&free->heavy.load), 1));
 	return slow;
-}
-
-/* So much is to be left to the others of what they would have; 2^-16. */
-static u32 to_keep(const struct dt_light *light)
-{
-	u64 loss = dt_max(dt_min(light->want, LOSS_MAX), LOSS);
-
-	if (light->beside_reads)
-		loss = dt_min(loss, READS_LOSS);
-	/* That is for who has as great a share as they have. */
-	loss = dt_div(loss * light->share, dt_max(65536 - light->share, 1));
-	return 65536 - (u32)dt_min(loss, LOSS_MOST);
 }
 
 static void move_limit(struct dt_dev *dev)
@@ -682,7 +727,8 @@ static void review_limit(struct dt_dev *dev)
 	} else if (all || light->window != dev->fit.window) {
 		light->window = dev->fit.window;
 		if (all)
-			light->free_next_ns = dev->clock_ns + FREE_EVERY_NS;
+			light->free_next_ns = dev->clock_ns +
+					      slowly(dev, FREE_EVERY_NS);
 		if (is_stuck(dev)) {
 			light->again_ns = dev->clock_ns + STUCK_PART *
 					  (dev->clock_ns - light->from_ns);
@@ -695,7 +741,8 @@ static void review_limit(struct dt_dev *dev)
 }
 
 /* Nobody else was in its way; whether that was enough. */
-static bool note_alone(struct dt_dev *dev, struct dt_group *grp, u64 latency)
+static bool note_alone(struct dt_dev *dev, const struct dt_group *grp,
+		       u64 latency)
 {
 	struct dt_light *light = &dev->light;
 
@@ -705,14 +752,8 @@ static bool note_alone(struct dt_dev *dev, struct dt_group *grp, u64 latency)
 		return false;
 	}
 	light->alone_ns += latency;
-	if (++light->nr_alone < PROBE_ITEMS)
-		return false;
-	latency = light->alone_ns / PROBE_ITEMS;
-	if (grp->lat_alone_ns)
-		latency = (3 * grp->lat_alone_ns + latency) / 4;
-	grp->lat_alone_ns = latency;
-	end_probe(dev);
-	return true;
+	/* Where each takes long there is more to lose, and less noise. */
+	return ++light->nr_alone >= (light->slowly ? PROBE_ENOUGH : PROBE_ITEMS);
 }
 
 /* Whether the group is to have the device for itself for a while. */
@@ -766,13 +807,16 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 	    !light->probing) {
 		judge(dev, grp, item);
 		/* What is in the device is gone before it is over. */
-		if (latency < PROBE_NS / 2 && probe_is_due(dev, grp)) {
+		if (latency < slowly(dev, PROBE_NS / 2) && !light->freeing &&
+		    probe_is_due(dev, grp)) {
 			begin_probe(dev, grp);
 			return;
 		}
 	}
-	if (quiet && note_alone(dev, grp, latency))
+	if (quiet && note_alone(dev, grp, latency)) {
+		end_probe(dev, grp);
 		return;
+	}
 	if (!item->light && !light->nr && !light->probing &&
 	    dev->limit == dev->depth)
 		return;
@@ -782,7 +826,7 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 	light->most = dt_max(light->most, dev->nr_heavy + !item->light);
 	if (light->probing) {
 		if (!dt_before(dev->clock_ns, light->until_ns))
-			end_probe(dev);
+			end_probe(dev, grp == light->grp ? grp : NULL);
 	} else if (dt_before(dev->clock_ns, light->until_ns)) {
 		return;
 	} else if (light->judged >= JUDGEMENTS ||
@@ -792,7 +836,7 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 	} else if (!dt_before(dev->clock_ns, light->until_ns +
 			      (light->nr ||
 			       dev->nr_inflight != dev->nr_heavy ? 3 : 1) *
-			      LOOK_LONGEST * LOOK_NS)) {
+			      LOOK_LONGEST * light->look_ns)) {
 		/* Too little came to tell, or none, and none is on its way. */
 		allow_more(dev);
 		next_look(dev);

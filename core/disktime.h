@@ -408,6 +408,8 @@ struct dt_light {
 	u32 nr;				/* light requests in this look */
 	u32 most;			/* most in flight of the others */
 	u32 judged;			/* so often in this look */
+	bool slowly;			/* longer looks, and more is counted */
+	u64 look_ns;			/* a look takes so long, at least */
 	u64 until_ns;			/* end of this look, at the earliest */
 
 	const struct dt_group *grp;	/* is favoured, or probed; or NULL */
