@@ -195,6 +195,7 @@ struct dt_group {
 	u32 solo_round;			/* of solos, in which its last was */
 	u64 solo_ns;			/* none before this */
 	bool well_off;			/* not late, and could use much */
+	bool paused;			/* in its last turn, with nothing to do */
 	bool odd;			/* begins the other way */
 	struct dt_head head;
 	struct dt_think think;
@@ -585,6 +586,8 @@ struct dt_dev {
 	bool work;			/* has_work; written under the lock */
 	struct dt_group *turn_grp;	/* whose turn it is, or NULL */
 	struct dt_queue *turn_queue;	/* whose turn within it, or NULL */
+	struct dt_group *back;		/* had paused, and waits; or NULL */
+	u64 back_until_ns;		/* one may be, until then */
 	struct dt_queue *last_queue;	/* of the last dispatched item */
 	u64 turn_used_ns;		/* disk time used in this turn */
 	u64 turn_queue_ns;		/* of it charged to turn_queue for reads */

@@ -276,6 +276,7 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->nr_late = 0;
 	grp->slow = 0;
 	grp->well_off = false;
+	grp->paused = false;
 	grp->dither_ns = 0;
 	grp->dither_window = 0;
 	grp->dithered_up = false;

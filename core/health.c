@@ -40,6 +40,7 @@ void dt_fail(struct dt_dev *dev, enum dt_fault fault, u64 now)
 	dev->holding = false;
 	dev->turn_grp = NULL;
 	dev->turn_queue = NULL;
+	dev->back = NULL;
 	dev->hold_idle_ns = 0;
 	/* One list from here on: the express items first. */
 	while (!dt_list_empty(&dev->express)) {

@@ -22,6 +22,13 @@
  * very long think time, so that a process which has stopped is soon no longer
  * waited for. Idle time is charged to who was waited for.
  *
+ * Pauses. Who thinks for longer than it pays to wait for has lost its turn, and
+ * would have what it reads between two thoughts once in a turn of each of the
+ * others. So who has nothing queued or in flight when its turn ends may have it
+ * again as soon as it is back and first in line, once another has had a part of
+ * a turn; and as long as that may happen less of others' is in the device at a
+ * time. It is served when it should be, not more: who is not behind waits.
+ *
  * A process is waited for where reading on has been cheap, a group where it is
  * behind; also while its requests are in the device and nothing of it is queued,
  * as whatever filled the free slots would be served before it.
@@ -68,6 +75,13 @@
 #define HOLD_MIN_NS		(500 * DT_NSEC_PER_USEC)
 /* What is in flight comes back before that; or it is lost, and others go on. */
 #define HOLD_INFLIGHT_NS	(2 * DT_NSEC_PER_SEC)
+/*
+ * Who has paused in its turn and comes back first in line has waited for no more
+ * than this part of another's turn; two seeks are less than half of that. It may
+ * be back for so long.
+ */
+#define BACK_PART		4
+#define BACK_NS			(100 * DT_NSEC_PER_MSEC)
 /* With more groups than this nobody is looked for who has all in the device. */
 #define AWAITED_GROUPS		16
 /* A group further ahead than this has its metadata wait like all else. */
@@ -323,6 +337,9 @@ static struct dt_group *awaited(struct dt_dev *dev)
 
 static void begin_turn(struct dt_dev *dev, struct dt_group *grp)
 {
+	if (dev->back == grp)
+		dev->back = NULL;
+	grp->paused = false;
 	dev->turn_grp = grp;
 	dev->turn_queue = NULL;
 	dev->turn_used_ns = 0;
@@ -347,6 +364,28 @@ static bool hold(struct dt_dev *dev, const struct dt_think *think,
 	return true;
 }
 
+/* It has nothing to do: its turn is over, though not because it had a turn. */
+static void pause_turn(struct dt_dev *dev)
+{
+	struct dt_group *grp = dev->turn_grp;
+
+	if (grp && !grp->own->nr_inflight) {
+		grp->paused = true;
+		dev->back_until_ns = dev->clock_ns + BACK_NS;
+	}
+	end_turn(dev);
+}
+
+/* Whether who paused is back, and would be first in line had it not. */
+static bool gives_way(const struct dt_dev *dev)
+{
+	const struct dt_group *back = dev->back;
+
+	return back && back->own->nr_queued &&
+	       dev->turn_used_ns >= turn_length(dev) / BACK_PART &&
+	       stands_first(dev, back->own, 0);
+}
+
 /*
  * Whether the turn goes on, and if so whether the device is held for it.
  * Called while something is queued and the device has room.
@@ -361,7 +400,7 @@ static void review_turn(struct dt_dev *dev)
 	stop_holding(dev);
 	if (!grp)
 		return;
-	if (better_class_waits(grp->own)) {
+	if (better_class_waits(grp->own) || gives_way(dev)) {
 		end_turn(dev);
 		return;
 	}
@@ -398,7 +437,7 @@ static void review_turn(struct dt_dev *dev)
 	if ((dev->tun.strict || stands_first(dev, grp->own, more)) &&
 	    hold(dev, &grp->think, grp->own))
 		return;
-	end_turn(dev);
+	pause_turn(dev);
 }
 
 void dt_dev_review(struct dt_dev *dev)
@@ -429,6 +468,8 @@ void dt_dev_review(struct dt_dev *dev)
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 {
 	dt_depth_forget(dev, grp);
+	if (dev->back == grp)
+		dev->back = NULL;
 	if (dev->turn_grp != grp)
 		return;
 	end_turn(dev);
@@ -458,7 +499,7 @@ void dt_tick(struct dt_dev *dev, u64 now)
 			think_sample(&dev->turn_grp->think,
 				     2 * dev->tun.idle_ns);
 		}
-		end_turn(dev);
+		pause_turn(dev);
 	}
 	dt_commits_tick(dev);
 	dt_spells_tick(dev);
@@ -499,6 +540,8 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 		dt_clock(dev, now);
 		think_end(dev, &queue->ent, &queue->think);
 		think_end(dev, grp->own, &grp->think);
+		if (grp->paused && queue->sync)
+			dev->back = grp;
 	}
 	now = dt_later(now, dev->clock_ns);
 	item->queue = queue;
@@ -941,6 +984,7 @@ void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
 	*dev = (struct dt_dev) {
 		.root = root,
 		.clock_ns = now,
+		.back_until_ns = now,
 		.depth_hw = depth_hw,
 		.tags = tags,
 		.rotational = rotational,

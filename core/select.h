@@ -13,11 +13,18 @@
 #define DT_PLENTY_NS		(80 * DT_NSEC_PER_MSEC)
 #define DT_PLENTY_SECTORS	8192
 
+/* A part of that is while somebody who paused may be back at any time. */
+#define DT_PLENTY_PART		4
+
 /* Whether the group that has the turn is to wait until some is served. */
 static inline bool dt_has_plenty(const struct dt_dev *dev)
 {
-	return dev->rotational && dev->nr_sectors >= DT_PLENTY_SECTORS &&
-	       dev->estimates_ns >= DT_PLENTY_NS &&
+	u32 part = dt_before(dev->clock_ns, dev->back_until_ns) ?
+		   DT_PLENTY_PART : 1;
+
+	return dev->rotational &&
+	       dev->nr_sectors >= DT_PLENTY_SECTORS / part &&
+	       dev->estimates_ns >= DT_PLENTY_NS / part &&
 	       dev->turn_grp && dev->turn_grp->own->nr_inflight;
 }
 

@@ -79,6 +79,8 @@ struct Group {
     leaf: usize,
     think: Think,
     usual: u64,
+    /// It had nothing queued or in flight when its last turn ended.
+    paused: bool,
 }
 
 struct Queue {
@@ -137,6 +139,9 @@ struct Model {
     busy_groups: Vec<usize>,
     turn_grp: Option<usize>,
     turn_queue: Option<usize>,
+    /// It paused, and has issued since.
+    back: Option<usize>,
+    back_until: u64,
     turn_used: u64,
     /// What `turn_queue` was charged for reading since it has been that.
     turn_queue_had: i64,
@@ -198,6 +203,8 @@ impl Model {
             busy_groups: Vec::new(),
             turn_grp: None,
             turn_queue: None,
+            back: None,
+            back_until: now,
             turn_used: 0,
             turn_queue_had: 0,
             turn_queue_idle: 0,
@@ -243,6 +250,7 @@ impl Model {
             leaf,
             think: Think::default(),
             usual: 0,
+            paused: false,
         });
         (number, ent)
     }
@@ -489,7 +497,30 @@ impl Model {
         self.turn_queue = None;
     }
 
+    fn pause_turn(&mut self) {
+        if let Some(group) = self.turn_grp {
+            let paused = self.ents[self.groups[group].leaf].inflight == 0;
+            self.groups[group].paused = paused;
+            if paused {
+                self.back_until = self.now.wrapping_add(100 * MS);
+            }
+        }
+        self.end_turn();
+    }
+
+    /// Who paused is back and first in line, and this turn is a quarter over.
+    fn gives_way(&self) -> bool {
+        self.back.is_some_and(|group| {
+            let leaf = self.groups[group].leaf;
+            self.ents[leaf].queued > 0
+                && self.turn_used >= self.turn_length() / 4
+                && self.stands_first(leaf, 0)
+        })
+    }
+
     fn begin_turn(&mut self, group: usize) {
+        self.back = self.back.filter(|&back| back != group);
+        self.groups[group].paused = false;
         self.turn_grp = Some(group);
         self.turn_queue = None;
         self.turn_used = 0;
@@ -605,13 +636,19 @@ impl Model {
         })
     }
 
-    /// 80 ms and 4 MiB, or more, are in the device, some of it of whose turn it is.
+    /// 80 ms and 4 MiB, or more, are in the device, some of it of whose turn it is. A quarter will do
+    /// while somebody may be back.
     fn has_plenty(&self) -> bool {
         let estimates = self.flying.values().map(|item| item.estimate);
         let sectors = self.flying.values().map(|item| item.request.sectors);
+        let part = if before(self.now, self.back_until) {
+            4
+        } else {
+            1
+        };
         self.rotational
-            && estimates.sum::<u64>() >= 80 * MS
-            && sectors.map(u64::from).sum::<u64>() >= 8192
+            && estimates.sum::<u64>() >= 80 * MS / part
+            && sectors.map(u64::from).sum::<u64>() >= 8192 / part
             && self
                 .turn_grp
                 .is_some_and(|group| self.ents[self.groups[group].leaf].inflight > 0)
@@ -672,7 +709,7 @@ impl Model {
             let ent = &model.ents[e];
             (0..ent.class).any(|class| model.occupied(ent.parent.unwrap(), class))
         };
-        if self.path(leaf).iter().any(|&e| better_waits(self, e)) {
+        if self.path(leaf).iter().any(|&e| better_waits(self, e)) || self.gives_way() {
             return self.end_turn();
         }
         if let Some(queue) = self.turn_queue
@@ -729,7 +766,7 @@ impl Model {
         if (self.tun.strict || first) && self.hold(&think, self.ents[leaf].inflight) {
             return;
         }
-        self.end_turn();
+        self.pause_turn();
     }
 
     fn update(&mut self) {
@@ -783,6 +820,9 @@ impl Model {
             if think.last_end > 0 {
                 think.sample((now - think.last_end).min(longest));
             }
+        }
+        if turns && self.groups[group].paused && self.queues[queue].sync {
+            self.back = Some(group);
         }
         if turns && within_debt && request.express && self.chained == 0 && self.is_chained(group) {
             let think = &mut self.groups[self.turn_grp.unwrap()].think;
@@ -1006,7 +1046,7 @@ impl Model {
             } else if let Some(group) = self.turn_grp {
                 self.groups[group].think.sample(nobody);
             }
-            self.end_turn();
+            self.pause_turn();
         }
         self.update();
     }

@@ -148,6 +148,40 @@ fn anticipation_stops_where_it_does_not_pay() {
     }
 }
 
+/// Who thinks for longer than anybody waits for it is served within a quarter of another's turn
+/// when it is back, and by no more than its share: with a weight that does not let it be back so
+/// soon it waits, as it would have.
+#[test]
+fn who_pauses_is_served_soon_after_it_is_back() {
+    for (weight, most) in [(1000, 60 * MS), (5, 2 * SEC)] {
+        let mut bed = Bed::new(DISK(), constant(4 * MS), 7);
+        let root = bed.root();
+        let groups = [
+            bed.group("pauses", root, weight),
+            bed.group("deep", root, 100),
+        ];
+        let pauses = bed.job(Job::new(groups[0]).think(12 * MS).sequential(1 << 30));
+        bed.job(Job::new(groups[1]).depth(64).writeback());
+        let got = bed.shares(&groups, 4 * SEC, 64 * SEC);
+        let longest = bed.latency(pauses, 1.0);
+        report(&format!(
+            "weight {weight}: {:.1} % of the disk, longest {} ms",
+            got[0] * 100.0,
+            longest / MS
+        ));
+        let due = entitled(&[weight, 100])[0];
+        assert!(got[0] < due + 0.002, "{:.4} of {due:.4}", got[0]);
+        // One of 4 ms, its think time and 40 ms of the other's.
+        let each = 4.0 / f64::max(4.0 + 12.0 + 40.0, 4.0 / due);
+        assert!(got[0] > 0.9 * each, "{:.4} of {each:.4}", got[0]);
+        assert!(longest < most, "{} ms", longest / MS);
+        // Who is back and not behind ends nobody's turn.
+        let [one, deep] = groups.map(|group| bed.dev.stats(group).unwrap().slices);
+        assert!(deep <= one + 64 * SEC / (160 * MS), "{deep} turns, {one}");
+        bed.drain();
+    }
+}
+
 /// Deep queues on a rotating disk: shares hold with turns too, and the disk is not idle, however
 /// few requests there are.
 #[test]
