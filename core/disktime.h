@@ -583,6 +583,7 @@ struct dt_dev {
 	u32 turn;			/* serial number; 0 is none's */
 	u32 nr_chained;			/* so many that it waits for in flight */
 	bool holding;			/* idle for turn_grp's or turn_queue's next */
+	bool back_soon;			/* was before back_until_ns when reviewed */
 	bool work;			/* has_work; written under the lock */
 	struct dt_group *turn_grp;	/* whose turn it is, or NULL */
 	struct dt_queue *turn_queue;	/* whose turn within it, or NULL */

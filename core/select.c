@@ -445,6 +445,8 @@ void dt_dev_review(struct dt_dev *dev)
 	bool room = dev->nr_inflight < dev->depth;
 	bool work = false;
 
+	/* Kept, for what follows from it is to change in reviews alone. */
+	dev->back_soon = dt_before(dev->clock_ns, dev->back_until_ns);
 	if (!dev->fault && !dev->slice_ns) {
 		work = dt_fits(dev);
 	} else if (room && dev->fault) {
@@ -457,7 +459,11 @@ void dt_dev_review(struct dt_dev *dev)
 			stop_holding(dev);
 		} else {
 			review_turn(dev);
-			work = !dev->holding;
+			/* Whose turn it is now may have more in there. */
+			if (dt_has_plenty(dev))
+				stop_holding(dev);
+			else
+				work = !dev->holding;
 		}
 	} else if (dev->holding) {
 		stop_holding(dev);

@@ -19,8 +19,7 @@
 /* Whether the group that has the turn is to wait until some is served. */
 static inline bool dt_has_plenty(const struct dt_dev *dev)
 {
-	u32 part = dt_before(dev->clock_ns, dev->back_until_ns) ?
-		   DT_PLENTY_PART : 1;
+	u32 part = dev->back_soon ? DT_PLENTY_PART : 1;
 
 	return dev->rotational &&
 	       dev->nr_sectors >= DT_PLENTY_SECTORS / part &&

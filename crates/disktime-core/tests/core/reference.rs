@@ -142,6 +142,7 @@ struct Model {
     /// It paused, and has issued since.
     back: Option<usize>,
     back_until: u64,
+    back_soon: bool,
     turn_used: u64,
     /// What `turn_queue` was charged for reading since it has been that.
     turn_queue_had: i64,
@@ -205,6 +206,7 @@ impl Model {
             turn_queue: None,
             back: None,
             back_until: now,
+            back_soon: false,
             turn_used: 0,
             turn_queue_had: 0,
             turn_queue_idle: 0,
@@ -641,11 +643,7 @@ impl Model {
     fn has_plenty(&self) -> bool {
         let estimates = self.flying.values().map(|item| item.estimate);
         let sectors = self.flying.values().map(|item| item.request.sectors);
-        let part = if before(self.now, self.back_until) {
-            4
-        } else {
-            1
-        };
+        let part = if self.back_soon { 4 } else { 1 };
         self.rotational
             && estimates.sum::<u64>() >= 80 * MS / part
             && sectors.map(u64::from).sum::<u64>() >= 8192 / part
@@ -771,6 +769,7 @@ impl Model {
 
     fn update(&mut self) {
         self.note_busy_groups();
+        self.back_soon = before(self.now, self.back_until);
         let room = (self.flying.len() as u32) < self.depth();
         if room && !self.waiting.is_empty() {
             let express = self.waiting.values().any(|item| item.express);
@@ -778,6 +777,9 @@ impl Model {
                 self.stop_holding();
             } else if self.slice() > 0 {
                 self.review_turn();
+                if self.has_plenty() {
+                    self.stop_holding();
+                }
             }
             self.work = express || !self.has_plenty() && !self.holding;
         } else {
@@ -1395,7 +1397,7 @@ impl Both {
 }
 
 proptest! {
-    #![proptest_config(cases(256))]
+    #![proptest_config(cases(2048))]
 
     #[test]
     fn core_chooses_as_the_naive_scheduler_does(
