@@ -66,6 +66,8 @@
 
 /* With costs so many times too high or low all begins anew. */
 #define FAR_OFF			3
+/* And so far what is done while nobody is held back, which varies more. */
+#define FREE_FAR_OFF		6
 
 /* Fractions are in 2^-16. */
 #define ONE			(1 << 16)
@@ -237,7 +239,12 @@ static void note_heavy(struct dt_fit *fit, u64 busy_ns)
 		heavy.sectors[dir] = fit->load.sectors[dir] -
 				     fit->light.sectors[dir];
 	}
+	now = fraction(worth(fit, &heavy), busy_ns);
 	if (!fit->limited) {
+		/* A cache has filled: what it took before says nothing. */
+		if (free->windows &&
+		    FREE_FAR_OFF * now < dt_span_worth(fit, &free->heavy))
+			*free = (struct dt_free) { 0 };
 		dt_span_add(&free->heavy, &heavy, busy_ns, 2);
 		free->nr_light = free->nr_light * 3 / 4 +
 				 dt_load_nr(&fit->light);
@@ -245,7 +252,6 @@ static void note_heavy(struct dt_fit *fit, u64 busy_ns)
 		fit->kept = ONE;
 		return;
 	}
-	now = fraction(worth(fit, &heavy), busy_ns);
 	now = dt_min(dt_div(now << 16,
 			    dt_max(dt_span_worth(fit, &free->heavy), 1)),
 		     4 * ONE);

@@ -518,6 +518,10 @@ struct dt_spells {
 	u64 rate;			/* of reads in the last slot, a ns; 2^-20 */
 	u64 best;			/* the most in two, one after the other */
 	u64 most;			/* the same in any turn */
+	u32 nr_quick;			/* slots in a row, */
+	u64 quick_ns;			/* from then on, */
+	u64 quick_units;		/* in which so much was read, */
+	u64 quick_rate;			/* and no less at a time */
 	u64 owed_ns;			/* not charged to reads in it */
 	u64 again_ns;			/* none before this */
 	u64 off_ns;			/* how long none is tried */

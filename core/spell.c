@@ -30,7 +30,8 @@
  *
  *	h < p
  *
- * which is tried, at the cost of one drain. Where it does not hold, spells end
+ * which is tried, at the cost of one drain, and that is over when reads have been
+ * quick for some slots in a row: between two collections they seem to be. Where it does not hold, spells end
  * and are not tried for 4 s, and then for four times as long. So they do where
  * nobody writes much, or hardly anybody reads: p is no more than a tenth for each
  * request that readers have outstanding, and for less than four the depth is
@@ -77,7 +78,9 @@
 #define READ_MOST_NS		(2 * DT_NSEC_PER_SEC)
 /* A drain is over when reads do so much of the most that they can; 2^-3. */
 #define QUICK			6
-/* That is forgotten by this part with each turn. */
+/* The first time in so many slots in a row: there is nothing yet to go by. */
+#define FIRST_SLOTS		4
+/* What they can do is forgotten by this part with each turn. */
 #define FORGET_MOST		64
 /* What one outstanding request may cost the writers; 2^-16. */
 #define READ_LOSS		6000
@@ -239,6 +242,8 @@ static void begin_phase(struct dt_dev *dev, enum dt_spells_phase phase)
 	spells->slot_ns = dev->clock_ns;
 	spells->units = 0;
 	spells->nr_reads = 0;
+	spells->nr_quick = 0;
+	spells->quick_units = 0;
 	spells->look_ns = dev->clock_ns + slot_ns(dev);
 	dt_party_park(dev, &spells->queues, parks_writers(spells));
 	dt_dev_derive(dev);
@@ -371,6 +376,8 @@ static void enter_read(struct dt_dev *dev, u64 theirs_ns, u64 had)
 	pay_for_reads(dev);
 	begin_phase(dev, DT_SPELLS_READ);
 	spells->until_ns = dev->clock_ns + dt_min(ns, READ_MOST_NS);
+	/* A turn may be shorter than a slot. */
+	spells->look_ns = dt_min(spells->look_ns, spells->until_ns);
 }
 
 static void give_up(struct dt_dev *dev)
@@ -435,15 +442,48 @@ static void tick_write(struct dt_dev *dev)
 	}
 }
 
+static bool is_quick(const struct dt_spells *spells, u64 rate)
+{
+	return 8 * rate >= QUICK * spells->most;
+}
+
+/* A slot of a drain is over. Whether reads are quick, as long as they should be. */
+static bool end_drain_slot(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	/* What is not even taken is not written. */
+	bool done = many_reads(dev) && !nr_theirs(dev, true);
+	u64 from_ns = spells->slot_ns, units = spells->units;
+	u64 rate = end_slot(dev);
+	bool quick = done && is_quick(spells, rate);
+
+	/* By what is known now those before were not. */
+	if (!quick || !is_quick(spells, spells->quick_rate)) {
+		spells->theirs += spells->quick_units;
+		spells->quick_units = 0;
+		spells->nr_quick = 0;
+	}
+	if (!quick) {
+		spells->theirs += units;
+		return false;
+	}
+	if (!spells->nr_quick++) {
+		spells->quick_ns = from_ns;
+		spells->quick_rate = rate;
+	}
+	spells->quick_rate = dt_min(spells->quick_rate, rate);
+	spells->quick_units += units;
+	return spells->good || spells->nr_quick >= FIRST_SLOTS;
+}
+
 static void tick_drain(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
-	u64 theirs_ns = spells->slot_ns - spells->from_ns;
-	/* What is not even taken is not written. */
-	bool done = many_reads(dev) && !nr_theirs(dev, true);
-	u64 units = spells->units, rate = end_slot(dev);
+	bool quick = end_drain_slot(dev);
+	/* They had it until then. */
+	u64 theirs_ns = (spells->nr_quick ? spells->quick_ns : dev->clock_ns) -
+			spells->from_ns;
 	u64 part = readers_part(dev), had = harmed(spells, theirs_ns);
-	bool quick = done && 8 * rate >= QUICK * spells->most;
 	bool late = dev->clock_ns - spells->since_ns > drain_most_ns(dev);
 	bool few = nr_others(dev) < MANY;
 	bool pays = spells->most && !few &&
@@ -452,10 +492,8 @@ static void tick_drain(struct dt_dev *dev)
 	/* By now they have as many requests as they want. */
 	late |= few && !spells->good &&
 		dev->clock_ns - spells->since_ns >= 2 * slot_ns(dev);
-	if (!(quick && (pays || spells->good)) && !late) {
-		spells->theirs += units;
+	if (!(quick && (pays || spells->good)) && !late)
 		return;
-	}
 	spells->failures = pays ? 0 : spells->failures + 1;
 	if (spells->failures == FAILURES || (!pays && !spells->good)) {
 		give_up(dev);
@@ -466,7 +504,6 @@ static void tick_drain(struct dt_dev *dev)
 		spells->most = spells->best;
 	spells->good = true;
 	spells->off_ns = TRY_AGAIN_NS;
-	/* The slot was quick from its beginning. */
 	enter_read(dev, theirs_ns, had);
 }
 
