@@ -252,6 +252,25 @@ static bool stands_first(const struct dt_dev *dev, const struct dt_entity *ent,
 	return true;
 }
 
+/* Whether it goes before @other, though that may have nothing queued. */
+static bool goes_ahead_of(const struct dt_entity *ent,
+			const struct dt_entity *other)
+{
+	const struct dt_entity *at;
+
+	for (; ent->parent; ent = ent->parent) {
+		for (at = other; at->parent; at = at->parent) {
+			if (at->parent != ent->parent)
+				continue;
+			dt_level_settle(dt_level_of(ent));
+			return ent->class != at->class ?
+			       ent->class < at->class :
+			       dt_before(ent->vdisktime, at->vdisktime);
+		}
+	}
+	return true;
+}
+
 /*
  * A queue has the turn of its group from now on. If that only begins it is
  * shorter by what the queue had too much of its last one.
@@ -383,6 +402,7 @@ static bool gives_way(const struct dt_dev *dev)
 
 	return back && back->own->nr_queued &&
 	       dev->turn_used_ns >= turn_length(dev) / BACK_PART &&
+	       goes_ahead_of(back->own, dev->turn_grp->own) &&
 	       stands_first(dev, back->own, 0);
 }
 

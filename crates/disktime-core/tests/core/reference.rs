@@ -516,8 +516,28 @@ impl Model {
             let leaf = self.groups[group].leaf;
             self.ents[leaf].queued > 0
                 && self.turn_used >= self.turn_length() / 4
+                && self.goes_before(leaf, self.groups[self.turn_grp.unwrap()].leaf)
                 && self.stands_first(leaf, 0)
         })
+    }
+
+    /// By class and virtual time where their paths meet, whether or not anything of the other is queued.
+    fn goes_before(&self, e: usize, other: usize) -> bool {
+        let (own, others) = (self.path(e), self.path(other));
+        own.iter()
+            .find_map(|&a| {
+                let parent = self.ents[a].parent;
+                let meet = |b: &&usize| self.ents[**b].parent == parent;
+                others.iter().find(meet).map(|&b| (a, b))
+            })
+            .is_none_or(|(a, b)| {
+                let (a, b) = (&self.ents[a], &self.ents[b]);
+                if a.class == b.class {
+                    before(a.vdisktime, b.vdisktime)
+                } else {
+                    a.class < b.class
+                }
+            })
     }
 
     fn begin_turn(&mut self, group: usize) {

@@ -182,6 +182,39 @@ fn who_pauses_is_served_soon_after_it_is_back() {
     }
 }
 
+/// Of readers that wait for each request nothing is queued when one is done: that nobody stands in
+/// line before who is back does not make it first.
+#[test]
+fn who_pauses_has_its_share_of_who_waits_for_each_request() {
+    for (weight, seed) in [(50, 1), (50, 2), (100, 3)] {
+        let mut bed = Bed::new(DISK(), constant(2 * MS), seed);
+        let root = bed.root();
+        let groups = [
+            bed.group("pauses", root, weight),
+            bed.group("reads", root, 100),
+        ];
+        bed.job(
+            Job::new(groups[0])
+                .flips(90 * MS, 15 * MS)
+                .sequential(1 << 30),
+        );
+        bed.job(Job::new(groups[1]).sequential(0));
+        let got = bed.shares(&groups, 4 * SEC, 64 * SEC);
+        report(&format!(
+            "weight {weight}: {:.1} % of the disk",
+            got[0] * 100.0
+        ));
+        let due = entitled(&[weight, 100])[0];
+        // It is not there for a seventh of the time.
+        assert!(
+            got[0] > 0.85 * due && got[0] < due + 0.005,
+            "{:.4} of {due:.4}",
+            got[0]
+        );
+        bed.drain();
+    }
+}
+
 /// Deep queues on a rotating disk: shares hold with turns too, and the disk is not idle, however
 /// few requests there are.
 #[test]
