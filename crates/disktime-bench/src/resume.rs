@@ -10,14 +10,17 @@ use disktime_bench::machine::Parts;
 use disktime_bench::scenario::{On, Options, Scenario};
 use serde_json::Value;
 
-/// What results depend on: the scenario, how it is run, and in a machine the modules.
+/// What results depend on: the scenario, how it is run, and who schedules: in a machine the modules,
+/// in the simulator this program, which has the core in it.
 fn key(file: &Path, options: &Options, parts: &Parts) -> Result<String> {
     let mut hasher = DefaultHasher::new();
     let read =
         |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
     read(file)?.hash(&mut hasher);
     format!("{options:?}").hash(&mut hasher);
-    if options.on == On::Vm {
+    if options.on == On::Sim {
+        read(&std::env::current_exe().context("cannot find this program")?)?.hash(&mut hasher);
+    } else if options.on == On::Vm {
         parts.kernel.hash(&mut hasher);
         for name in ["disktime.ko", "disktime-iosched.ko"] {
             read(&parts.modules.join(name))?.hash(&mut hasher);
