@@ -494,7 +494,7 @@ enum dt_spells_phase {
 	DT_SPELLS_READ,		/* turn of the readers */
 };
 
-#define DT_SPELL_SHIFT		20
+#define DT_SPELL_SHIFT		30
 
 /* Readers and writers of flash by turns; see spell.c. */
 struct dt_spells {
@@ -515,7 +515,7 @@ struct dt_spells {
 	u64 wrote;			/* units written in it */
 	u64 quota;			/* so many are enough, or 0 */
 	u64 drain_ns;			/* how long the last drain took */
-	u64 rate;			/* of reads in the last slot, a ns; 2^-20 */
+	u64 rate;			/* of reads in the last slot, a ns; 2^-30 */
 	u64 best;			/* the most in two, one after the other */
 	u64 most;			/* the same in any turn */
 	u32 nr_quick;			/* slots in a row, */

@@ -66,7 +66,9 @@
 #define SLOT_LEAST_NS		DT_NSEC_PER_MSEC
 #define SLOT_MOST_NS		(3 * DT_NSEC_PER_MSEC)
 #define WRITE_SLOTS		4
-#define WRITE_SLOTS_MOST	16
+#define WRITE_SLOTS_MOST	32
+/* And so many drains, of which each loses a part. */
+#define WRITE_DRAINS		3
 /* And with the drain, as far as what is written decides; no less than. */
 #define THEIRS_NS		(64 * DT_NSEC_PER_MSEC)
 #define THEIRS_LEAST_NS		(16 * DT_NSEC_PER_MSEC)
@@ -292,9 +294,9 @@ static void enter_write(struct dt_dev *dev)
 	spells->theirs = 0;
 	spells->from_ns = dev->clock_ns;
 	begin_phase(dev, DT_SPELLS_WRITE);
-	/* What is lost in the drain is less than half of the turn. */
-	ns = dt_min(dt_max(spells->drain_ns, WRITE_SLOTS * slot_ns(dev)),
-		    WRITE_SLOTS_MOST * slot_ns(dev));
+	ns = dt_max(WRITE_DRAINS * spells->drain_ns,
+		    WRITE_SLOTS * slot_ns(dev));
+	ns = dt_min(ns, WRITE_SLOTS_MOST * slot_ns(dev));
 	spells->look_ns = dev->clock_ns + shorter(spells, ns, SLOT_LEAST_NS);
 }
 

@@ -425,7 +425,9 @@ fn eight_beside_eight_on_flash_each_keep_what_the_best_division_leaves_them() {
 
 /// Reads that wait for what flash does with writes: they have the drive by turns. The best division
 /// of the slots leaves the first of the first 0.013 of what it does alone, of the others 0.06 to
-/// 0.43. With 256 requests the writer finds most of them when it is the readers' turn.
+/// 0.43. With 256 requests the writer finds most of them when it is the readers' turn. What is lost
+/// in the drain is a part of a turn that is as long as some drains: were it no longer than one, 256
+/// large writes on a drive without a cache would be 0.40.
 #[test]
 fn readers_and_writers_of_flash_have_half_of_what_they_do_alone_each() {
     let [plain, sata, nvme] = [
@@ -439,11 +441,13 @@ fn readers_and_writers_of_flash_have_half_of_what_they_do_alone_each() {
         (nvme, [(Mix::Read, 4, 256), (Mix::Write, 128, 256)], 256),
         (sata, [(Mix::Read, 4, 8), (Mix::Write, 128, 256)], 64),
         (plain, [(Mix::Read, 4, 8), (Mix::Write, 128, 8)], REQUESTS),
+        (plain, [(Mix::Read, 4, 8), (Mix::Write, 128, 256)], 64),
+        (plain, [(Mix::Read, 4, 8), (Mix::Write, 4, 256)], 64),
     ] {
         let (progress, latency) = pair_after(SEC / 10, params, loads, 3, requests);
         println!("{loads:?}: {progress:.3?} {latency} ns");
         assert!(
-            progress.iter().all(|&p| p > 0.39),
+            progress.iter().all(|&p| p > 0.42),
             "{loads:?}: {progress:?}"
         );
     }
