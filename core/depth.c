@@ -38,9 +38,10 @@
  *   others, and grows while they are below, or the others are worse off, or
  *   nobody is light, until it is the depth again.
  * - It falls no further than where the others have lost the part w of what they
- *   would have, where w is what the light groups could use themselves, but no
- *   less than LOSS, and no more than LOSS_MAX or LOSS for each request that they
- *   have outstanding. Where costs are not known w is the last of these.
+ *   would have, where w is what the light groups could use themselves, three times
+ *   that if they read, but no less than LOSS, and no more than LOSS_MAX or LOSS
+ *   for each request that they have outstanding. Where costs are not known w is
+ *   the last of these.
  * - It falls anyway while that is for nothing.
  * - It moves once a window, by steps in proportion to what is left to lose: what
  *   it does is seen before it is done again.
@@ -102,6 +103,8 @@
 /* Of what the others would have, 2^-16. */
 #define LOSS			6000
 #define LOSS_MAX		36000
+/* Readers may cost the others so many times what they could use. */
+#define READS_WORTH		3
 /* Of so many one is much. */
 #define FEW			8
 /* So much is left to others that it costs them nothing. */
@@ -402,7 +405,7 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 	light->from_ns = dev->clock_ns;
 	light->slow_then = grp ? grp->slow : 0;
 	light->slow = 0;
-	light->want = 0;
+	light->worth = 0;
 	light->stuck = 0;
 	if (!grp)
 		return;
@@ -441,18 +444,33 @@ static u64 latency_alone(const struct dt_dev *dev, const struct dt_group *grp,
 		      all * dt_cost_raw(&dev->fit, item->dir, item->sectors));
 }
 
+/* What a group may cost the others for so many requests; 2^-16 of what they do. */
+static u64 most_loss(const struct dt_group *grp)
+{
+	return LOSS * (grp->own->nr_queued + grp->own->nr_inflight + 1ull);
+}
+
 /* The part of the device that the group could use, were it alone; 2^-16. */
 static u64 want_of(const struct dt_dev *dev, const struct dt_group *grp,
 		   const struct dt_item *item)
 {
 	u32 all = grp->own->nr_queued + grp->own->nr_inflight + 1;
 	u64 cost = all * dt_cost_raw(&dev->fit, item->dir, item->sectors);
-	u64 most = all * LOSS;
+	u64 most = most_loss(grp);
 
 	if (!dt_costs_known(dev))
 		return most;
 	return dt_min(most, dt_div(cost << 16,
 				   latency_alone(dev, grp, item, all)));
+}
+
+/* What the others may lose for its sake, where it could use @want. */
+static u64 worth_of(const struct dt_group *grp, const struct dt_item *item,
+		    u64 want)
+{
+	if (item->dir == DT_READ)
+		want = dt_min(READS_WORTH * want, most_loss(grp));
+	return want;
 }
 
 static u32 mean_of(u32 mean, u64 sample)
@@ -502,7 +520,7 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 /* So much is to be left to the others of what they would have; 2^-16. */
 static u32 to_keep(const struct dt_light *light)
 {
-	u64 loss = dt_max(dt_min(light->want, LOSS_MAX), LOSS);
+	u64 loss = dt_max(dt_min(light->worth, LOSS_MAX), LOSS);
 
 	if (light->beside_reads)
 		loss = dt_min(loss, READS_LOSS);
@@ -553,7 +571,8 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 		return;
 	want = want_of(dev, grp, item);
 	if (ours)
-		light->want = mean_of(light->want, want);
+		light->worth = mean_of(light->worth,
+				       worth_of(grp, item, want));
 	/* Who could use much has it: behind or not, costs must be wrong. */
 	grp->well_off = slow < SLOW_LOW && 4 * want > 65536;
 	if (grp == light->grp) {

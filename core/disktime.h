@@ -417,7 +417,7 @@ struct dt_light {
 	const struct dt_group *first;	/* the same, or who has a solo */
 	u32 slow;			/* by their share, of light groups; 2^-8 */
 	u32 share;			/* by which that was; 2^-16 */
-	u32 want;			/* what they could use; 2^-16 */
+	u32 worth;			/* what others may lose for it; 2^-16 */
 	u32 window;			/* of the costs, when the limit was moved */
 	u32 slow_then;			/* of who is favoured, before it was */
 	u32 stuck;			/* so long it did not help */

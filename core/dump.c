@@ -102,7 +102,7 @@ static void dump_costs(const struct dt_dev *dev, struct text *text)
 	put_num(text, " write_sector_ns=",
 		fit->sector[DT_WRITE] >> DT_COST_SHIFT);
 	put_num(text, " scale_percent=", ((u64)fit->scale * 100) >> 16);
-	put_num(text, " want_percent=", ((u64)dev->light.want * 100) >> 16);
+	put_num(text, " worth_percent=", ((u64)dev->light.worth * 100) >> 16);
 	put_num(text, " slow_percent=", ((u64)dev->light.slow * 100) >> 8);
 }
 

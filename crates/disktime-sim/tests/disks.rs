@@ -423,6 +423,20 @@ fn eight_beside_eight_on_flash_each_keep_what_the_best_division_leaves_them() {
     );
 }
 
+/// A sixth of a server's drive is all that eight reads at a time can use, and half of it is due to
+/// them: what they are late is worth more to others than that sixth. Were it not, they had 0.38 of
+/// what they do alone.
+#[test]
+fn eight_reads_beside_many_are_no_later_than_is_due() {
+    let loads = [(Mix::Read, 4, 8), (Mix::Read, 4, 256)];
+    let (progress, _) = pair(ssd::Params::nvme(), loads, 2);
+    println!("{progress:.3?}");
+    assert!(
+        progress[0] > 0.46 && progress[1] > 0.6,
+        "{loads:?}: {progress:?}"
+    );
+}
+
 /// Reads that wait for what flash does with writes: they have the drive by turns. The best division
 /// of the slots leaves the first of the first 0.013 of what it does alone, of the others 0.06 to
 /// 0.43. With 256 requests the writer finds most of them when it is the readers' turn. What is lost
