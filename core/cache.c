@@ -31,6 +31,20 @@
  *   by a part that grows with what is charged in advance, a second of it being
  *   all. A gap of more than twice the known mean is cut off there beforehand.
  *
+ * Who is taken for dearer than he is fills the cache no more, and then no span
+ * ends: he had 27 % of the disk where 62 were due, for a minute. But a span need
+ * not end to say something. The cache was full when it began and is no fuller
+ * now, so that at least as many writes have been written since as were taken, in
+ * what the reads have left of the time:
+ *
+ *	number of writes * cost <= T - R
+ *
+ * That holds whenever one looks, and if what some reads took is not known at all.
+ * Those that are put down at their mean count less here: it is of reads beside a
+ * full cache, from fewer of which the disk can choose the next. What that leaves
+ * of the error goes by and by: in a span of thousands of writes they become
+ * cheaper bit by bit until one has to wait, as more of them fill the cache.
+ *
  * Thus all charges add up to the busy time and what is charged in advance, which
  * is at most a few seconds, and of a steady load always the same.
  *
@@ -46,8 +60,9 @@
  * gaps: nothing is known of its writes, and it does not fill the cache.
  *
  * On a disk without a cache, or behind one that is always full, writes wait for
- * the head; while hardly any are done at once, none of this is done and gaps are
- * exact.
+ * the head; while hardly any are done at once gaps are exact, and are charged. A
+ * span begins with each write that waits then, too: when those that come next are
+ * cheaper and no longer wait, the last of them is the moment to count from.
  *
  * Rejected: to learn what a read takes while nobody writes, and to charge the
  * rest to who wrote (the error of the one, 3 %, is a half of a light writer's
@@ -55,7 +70,9 @@
  * cost); least squares over spans for both (a write's cost changes with what it
  * stands among, and that goes with the number of reads); to guess when the
  * cache has been emptied (a guess too early makes reads look dearer, writes
- * cheaper, and the next guess earlier still).
+ * cheaper, and the next guess earlier still); the bound with reads at their full
+ * mean (who writes anywhere had 48 % of the disk instead of 31); to have writes
+ * become cheaper with time alone (dear ones fill no cache meanwhile: 48 %, too).
  */
 #include "cache.h"
 #include "line.h"
@@ -67,9 +84,6 @@
 #define ABSORBED_NS		DT_NSEC_PER_MSEC
 #define WAITED_FOR		2
 #define APART_NS		(DT_NSEC_PER_MSEC / 4)
-
-/* Part of writes that were done so soon, 2^-16: more tells of a cache. */
-#define ABSORBING		4096
 #define ABSORBED_SHIFT		6
 
 /* Means go over so much time, or so many reads. */
@@ -88,6 +102,15 @@
 /* And what a span says of its writes is at most so many times what was known. */
 #define STRANGE			4
 
+/* A span is so long, at least, that says something before its end. */
+#define BOUND_NS		DT_NSEC_PER_SEC
+/* Reads have taken at least so much of what they are put down at. */
+#define READS_SURE(ns)		((ns) * 3 / 4)
+/* After so many writes of a span, and so long, they are cheaper by this part. */
+#define FADE_WRITES		4096
+#define FADE_NS			(2 * DT_NSEC_PER_SEC)
+#define FADE			32
+
 /* With so much charged in advance a read is charged next to nothing. */
 #define AHEAD_NS		((s64)DT_NSEC_PER_SEC)
 /* It is no more than this. */
@@ -104,6 +127,8 @@ static void begin_span(struct dt_dev *dev)
 	struct dt_cache *cache = &dev->cache;
 
 	cache->from_busy_ns = dev->busy_ns;
+	cache->fade_busy_ns = dev->busy_ns + FADE_NS;
+	cache->fade_nr = FADE_WRITES;
 	cache->nr = 0;
 	cache->known_ns = 0;
 	cache->guessed_ns = 0;
@@ -191,6 +216,34 @@ static u64 end_span(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns)
 	return charge;
 }
 
+/* The writes of the span that is open have not taken more than was left. */
+static void bound_writes(struct dt_dev *dev, struct dt_group *grp)
+{
+	struct dt_cache *cache = &dev->cache;
+	struct dt_head *head = &grp->head;
+	u64 took, reads, most, least;
+
+	if (!cache->open || !head->write_ns)
+		return;
+	if (cache->nr >= cache->fade_nr &&
+	    !dt_before(dev->busy_ns, cache->fade_busy_ns)) {
+		cache->fade_nr = cache->nr + FADE_WRITES;
+		cache->fade_busy_ns = dev->busy_ns + FADE_NS;
+		head->write_ns -= head->write_ns / FADE;
+		head->took_ns -= head->took_ns / FADE;
+	}
+	took = dev->busy_ns - cache->from_busy_ns;
+	if (took < BOUND_NS)
+		return;
+	reads = cache->known_ns + READS_SURE(cache->guessed_ns);
+	least = cache->guessed_ns / GUESSED;
+	most = dt_max(took - dt_min(took, reads), least);
+	if (cache->nr * head->write_ns <= most)
+		return;
+	head->write_ns = dt_max(dt_div(most, cache->nr), 1);
+	head->took_ns = head->write_ns * head->nr;
+}
+
 static u64 charge_write(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
 			bool waited)
 {
@@ -200,12 +253,27 @@ static u64 charge_write(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
 	if (waited) {
 		charge = end_span(dev, grp, gap_ns);
 	} else {
+		bound_writes(dev, grp);
 		if (grp->head.write_ns)
 			charge = grp->head.write_ns;
 		cache->nr++;
 		cache->charged_ns += charge;
 	}
 	return charge;
+}
+
+/* What is done with a read, whatever it is charged. */
+static void note_read(struct dt_cache *cache, struct dt_group *grp, u64 gap_ns,
+		      bool alone)
+{
+	if (alone) {
+		learn_read(grp, gap_ns);
+		cache->known_ns += gap_ns;
+	} else if (grp->head.nr_reads >= READS_MIN) {
+		cache->guessed_ns += grp->head.read_ns;
+	} else {
+		cache->unsure = true;
+	}
 }
 
 static u64 charge_read(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
@@ -216,14 +284,8 @@ static u64 charge_read(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
 	u64 charge = gap_ns;
 	s64 part;
 
-	if (alone) {
-		learn_read(grp, gap_ns);
-		cache->known_ns += gap_ns;
-		return gap_ns;
-	}
-	cache->guessed_ns += head->read_ns;
-	cache->unsure |= head->nr_reads < READS_MIN;
-	if (!cache->ahead_ns)
+	note_read(cache, grp, gap_ns, alone);
+	if (alone || !cache->ahead_ns)
 		return gap_ns;
 	if (cache->ahead_ns > 0 && head->nr_reads >= READS_MIN)
 		charge = dt_min(charge, 2 * head->read_ns);
@@ -260,11 +322,15 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 		cache->counted_ns = dev->clock_ns;
 		cache->nr_done++;
 	}
-	if (cache->absorbed < ABSORBING) {
-		cache->open = false;
+	if (!dt_absorbs(dev)) {
+		/* It is full all the time. A span is open for when it is not. */
 		cache->done_ns = dev->clock_ns;
-		if (!write && full)
-			learn_read(grp, gap_ns);
+		if (!write)
+			note_read(cache, grp, gap_ns, full);
+		else if (waited)
+			begin_span(dev);
+		else
+			cache->nr++;
 		return gap_ns;
 	}
 	if (write)

@@ -11,6 +11,15 @@ static inline bool dt_by_gap(const struct dt_dev *dev)
 	return dev->rotational && dev->engine == DT_ENGINE_AUTO;
 }
 
+/* Part of writes that are done before the head has moved, 2^-16. */
+#define DT_ABSORBING		4096
+
+/* Whether there are enough of those to tell of a cache. */
+static inline bool dt_absorbs(const struct dt_dev *dev)
+{
+	return dev->cache.absorbed >= DT_ABSORBING;
+}
+
 /* An item goes to the device; only with dt_by_gap(), as all below. */
 static inline void dt_cache_sent(struct dt_dev *dev, struct dt_item *item)
 {

@@ -392,6 +392,8 @@ struct dt_cache {
 	bool unsure;			/* with reads of which nothing is known */
 	u32 nr;				/* writes */
 	u64 from_busy_ns;		/* dev->busy_ns at its beginning */
+	u64 fade_busy_ns;		/* its writes become cheaper after that */
+	u32 fade_nr;			/* and so many of them */
 	u64 known_ns;			/* reads, as they took */
 	u64 guessed_ns;			/* others, by the mean */
 	u64 charged_ns;			/* for the writes */
