@@ -48,6 +48,7 @@
 #include "cache.h"
 #include "commit.h"
 #include "cost.h"
+#include "depth.h"
 #include "entity.h"
 #include "queue.h"
 #include "park.h"
@@ -61,6 +62,14 @@
  */
 #define SLICE_ROTATIONAL_NS	(160 * DT_NSEC_PER_MSEC)
 #define SLICE_GROUPS		3
+/*
+ * Who has less than two thirds of an equal share has shorter turns, down to half
+ * of one. He has more of them, and still the others have more than a turn between
+ * two of his, so that seeks cost no more than among equals; and who is worth ten
+ * of him does not wait for a whole turn.
+ */
+#define SLICE_SHARE		((u64)65536 * 2 / 3)
+#define SLICE_LEAST		2
 /* A turn where only exactness asks for it: a few requests. */
 #define SLICE_STRICT_NS		(4 * DT_NSEC_PER_MSEC)
 /* What a wait saves on a rotational disk at least: half a long seek. */
@@ -173,11 +182,29 @@ static u64 wait_until(const struct dt_dev *dev, const struct dt_think *think,
 
 /* ---- turns ---- */
 
-static u64 turn_length(const struct dt_dev *dev)
+/* A turn among equals. */
+static u64 full_turn(const struct dt_dev *dev)
 {
 	bool many = dev->rotational && dev->nr_active > SLICE_GROUPS;
 
 	return dev->slice_ns >> (many && !dev->tun.slice_ns);
+}
+
+/*
+ * The turn of who has it now. Behind a write cache it is a full one: what writes
+ * take is learned where the cache is full, and in a short turn it is not.
+ */
+static u64 turn_length(const struct dt_dev *dev)
+{
+	u64 turn = full_turn(dev), share;
+
+	if (!dev->rotational || dev->tun.slice_ns || !dev->turn_grp ||
+	    dev->nr_active < 2 || dt_absorbs(dev))
+		return turn;
+	share = dt_share_of(dev->turn_grp) * dev->nr_active;
+	if (share >= SLICE_SHARE)
+		return turn;
+	return dt_max(dt_div(turn * share, SLICE_SHARE), turn / SLICE_LEAST);
 }
 
 /* Charge the idle time of a hold to the group that it was kept for. */
@@ -401,7 +428,7 @@ static bool gives_way(const struct dt_dev *dev)
 	const struct dt_group *back = dev->back;
 
 	return back && back->own->nr_queued &&
-	       dev->turn_used_ns >= turn_length(dev) / BACK_PART &&
+	       dev->turn_used_ns >= full_turn(dev) / BACK_PART &&
 	       goes_ahead_of(back->own, dev->turn_grp->own) &&
 	       stands_first(dev, back->own, 0);
 }

@@ -67,6 +67,12 @@ struct Ent {
     since: [u64; 4],
 }
 
+impl Ent {
+    fn is_busy(&self) -> bool {
+        self.queued + self.inflight > 0
+    }
+}
+
 #[derive(Default, Clone)]
 struct Think {
     last_end: u64,
@@ -457,16 +463,48 @@ impl Model {
         }
     }
 
-    fn turn_length(&self) -> u64 {
-        let busy = |group: &Group| {
-            let leaf = &self.ents[group.leaf];
-            leaf.queued + leaf.inflight > 0
-        };
-        let many = self.groups.iter().filter(|g| busy(g)).count() > 3;
-        if many && self.rotational && self.tun.slice.0 == 0 {
+    /// How many groups have anything queued or in flight.
+    fn busy(&self) -> u64 {
+        let busy = |group: &&Group| self.ents[group.leaf].is_busy();
+        self.groups.iter().filter(busy).count() as u64
+    }
+
+    /// A turn among equals.
+    fn full_turn(&self) -> u64 {
+        if self.busy() > 3 && self.rotational && self.tun.slice.0 == 0 {
             self.slice() / 2
         } else {
             self.slice()
+        }
+    }
+
+    /// What the entity is due of the device, in 2^-16, among those that are busy.
+    fn share(&self, e: usize) -> u64 {
+        self.path(e).iter().fold(65536, |share, &e| {
+            let ent = &self.ents[e];
+            let beside = |other: &&Ent| other.parent == ent.parent && other.is_busy();
+            let others = self.ents.iter().filter(beside);
+            if others.clone().any(|other| other.class < ent.class) {
+                return 0;
+            }
+            let alike = others.filter(|other| other.class == ent.class);
+            let mut weights: u64 = alike.map(|other| other.weight).sum();
+            if !ent.is_busy() {
+                weights += ent.weight;
+            }
+            share * ent.weight / weights
+        })
+    }
+
+    /// Who is due less than two thirds of an equal share has a shorter turn, by half at most.
+    fn turn_length(&self) -> u64 {
+        let (full, busy) = (self.full_turn(), self.busy());
+        match self.turn_grp {
+            Some(group) if self.rotational && self.tun.slice.0 == 0 && busy > 1 => {
+                let part = (self.share(self.groups[group].leaf) * busy).min(43690);
+                (full * part / 43690).max(full / 2)
+            }
+            _ => full,
         }
     }
 
@@ -515,7 +553,7 @@ impl Model {
         self.back.is_some_and(|group| {
             let leaf = self.groups[group].leaf;
             self.ents[leaf].queued > 0
-                && self.turn_used >= self.turn_length() / 4
+                && self.turn_used >= self.full_turn() / 4
                 && self.goes_before(leaf, self.groups[self.turn_grp.unwrap()].leaf)
                 && self.stands_first(leaf, 0)
         })

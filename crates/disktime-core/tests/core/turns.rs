@@ -254,7 +254,8 @@ fn share_is_proportional_with_turns() {
 }
 
 /// Beside who has one request at a time, and it in the device, a deep queue is alone in line. It
-/// gets its turns and no more, and fills the device with half a turn's worth at most.
+/// gets its turns and no more, of half the length as it has a tenth of the weight, and fills the
+/// device with half a turn's worth at most.
 #[test]
 fn deep_queue_s_turn_ends_while_the_other_s_request_is_in_the_device() {
     for sync in [false, true] {
@@ -266,10 +267,11 @@ fn deep_queue_s_turn_ends_while_the_other_s_request_is_in_the_device() {
         bed.job(if sync { deep } else { deep.writeback() });
         let got = bed.shares(&groups, 4 * SEC, 124 * SEC);
         assert_shares("one beside 64", &got, &entitled(&[1000, 100]), 0.01);
-        let (p99, most) = (bed.latency(one, 0.99), bed.latency(one, 1.0));
-        report(&format!("P99 {} ms, most {} ms", p99 / MS, most / MS));
-        assert!(p99 < 10 * MS, "P99 {} ms", p99 / MS);
-        assert!(most < 260 * MS, "{} ms", most / MS);
+        // About one request in a hundred meets a turn of the other's.
+        let (p98, most) = (bed.latency(one, 0.98), bed.latency(one, 1.0));
+        report(&format!("P98 {} ms, most {} ms", p98 / MS, most / MS));
+        assert!(p98 < 10 * MS, "P98 {} ms", p98 / MS);
+        assert!(most < 110 * MS, "{} ms", most / MS);
         bed.drain();
     }
 }
@@ -329,9 +331,9 @@ fn turn_goes_on_while_its_group_waits_for_what_goes_express() {
         dev.complete(item, after(8 * MS)).unwrap();
         links += 1;
     }
-    // All of it counts as its own: the others had 160 ms, and a tenth of its weight.
+    // All of it counts as its own: the others had 80 ms, and a tenth of its weight.
     report(&format!("the others' turn after {links} links"));
-    assert!((180..=220).contains(&links), "{links} links");
+    assert!((90..=115).contains(&links), "{links} links");
 }
 
 /// With fewer requests than readers, a reader that waits at the gate cannot issue: holding the
