@@ -3,17 +3,36 @@
 use crate::scenario::{Check, Metric, Scenario};
 
 use super::outcome::{CheckResult, GroupResult, Outcome, TraceFacts};
+use super::paired;
 use super::{jain, median, part};
 
-/// Of what, what was measured, what the weights promise.
-type Value = (String, Option<f64>, Option<f64>);
+/// What was measured.
+struct Value {
+    of: String,
+    value: Option<f64>,
+    /// What the weights promise.
+    promised: Option<f64>,
+    /// Where it is with some confidence; bounds are for both ends.
+    interval: Option<(f64, f64)>,
+}
+
+impl Value {
+    fn new(of: String, value: Option<f64>, promised: Option<f64>) -> Self {
+        Self {
+            of,
+            value,
+            promised,
+            interval: None,
+        }
+    }
+}
 
 /// Forgets the promised shares of values that are no shares.
-fn unpromised(values: Vec<Value>) -> Vec<Value> {
+fn unpromised(mut values: Vec<Value>) -> Vec<Value> {
+    for value in &mut values {
+        value.promised = None;
+    }
     values
-        .into_iter()
-        .map(|(name, value, _)| (name, value, None))
-        .collect()
 }
 
 /// Runs all checks of the scenarios. Each result goes to the outcome that it is about; those over
@@ -86,13 +105,14 @@ impl Check {
                 .groups
                 .iter()
                 .filter(|g| listed(&g.name))
-                .map(|g| (format!("{of} {}", g.name), value(g), Some(g.entitled)))
+                .map(|g| Value::new(format!("{of} {}", g.name), value(g), Some(g.entitled)))
                 .collect::<Vec<_>>()
         };
         let divided = |of: &str, value: &dyn Fn(&GroupResult) -> Option<f64>| {
             let of_group = |n: usize| outcome.group(chosen.get(n)?).and_then(value);
             let ratio = of_group(0).zip(of_group(1)).and_then(|(a, b)| part(a, b));
-            vec![(format!("{of} {}", chosen.join(" : ")), ratio, None)]
+            let of = format!("{of} {}", chosen.join(" : "));
+            vec![Value::new(of, ratio, None)]
         };
         let each_relative = |what: &str, value: &dyn Fn(&Outcome, &GroupResult) -> Option<f64>| {
             let groups = outcome.groups.iter().filter(|g| listed(&g.name));
@@ -133,11 +153,8 @@ impl Check {
                 .iter()
                 .filter(|j| listed(&j.name))
                 .map(|j| {
-                    (
-                        format!("traced share in {} of {}", j.group, j.name),
-                        j.trace_share,
-                        None,
-                    )
+                    let of = format!("traced share in {} of {}", j.group, j.name);
+                    Value::new(of, j.trace_share, None)
                 })
                 .collect(),
             Metric::Ratio => divided("ratio", &|g| g.got),
@@ -147,18 +164,21 @@ impl Check {
                 let sum: Option<f64> = chosen.iter().map(|n| got(n)).sum();
                 let first = chosen.first().and_then(|n| got(n));
                 let value = first.zip(sum).and_then(|(a, b)| part(a, b));
-                vec![(format!("part of {}", chosen.join(" among ")), value, None)]
+                let of = format!("part of {}", chosen.join(" among "));
+                vec![Value::new(of, value, None)]
             }
             Metric::Jain => {
                 let groups = outcome.groups.iter().filter(|g| listed(&g.name));
                 let promised = |g: &GroupResult| part(g.got?, g.entitled);
                 let all: Option<Vec<f64>> = groups.map(promised).collect();
                 let value = all.filter(|all| !all.is_empty()).map(|all| jain(&all));
-                vec![("Jain's index of shares by weights".into(), value, None)]
+                let of = "Jain's index of shares by weights".into();
+                vec![Value::new(of, value, None)]
             }
             Metric::UnionError => {
                 let value = outcome.trace.as_ref().and_then(TraceFacts::union_error);
-                vec![("error of the sum of disk times".into(), value, None)]
+                let of = "error of the sum of disk times".into();
+                vec![Value::new(of, value, None)]
             }
             Metric::Rate => {
                 let name = || "I/Os a second".to_owned();
@@ -181,7 +201,7 @@ impl Check {
         }
     }
 
-    /// Median of all rounds, by the baseline's; told with the last round.
+    /// Median of all rounds, by the baseline's, or of pairs; told with the last round.
     fn relative(
         &self,
         outcome: &Outcome,
@@ -202,42 +222,64 @@ impl Check {
         if all.iter().filter(same).any(|o| o.round > outcome.round) {
             return None;
         }
-        let mine = median(all.iter().filter(same).filter_map(value).collect());
-        let base = all.iter().filter(|o| {
+        let base = |o: &&Outcome| {
             o.scenario == outcome.scenario
                 && o.phase == outcome.phase
                 && o.variant == variant
                 && o.controller == controller
                 && o.kept
-        });
-        let base = median(base.filter_map(value).collect());
+        };
         let by = match (&baseline.controller, &baseline.variant) {
             (Some(c), None) => format!("those of {c}"),
             (None, Some(v)) => format!("those of variant {}", v.get_ref()),
             _ => format!("those of {controller} in variant {variant}"),
         };
+        let of = format!("{} by {by}", name());
+        if self.paired {
+            let ratio = |mine: &Outcome| {
+                let base = all.iter().filter(base).find(|o| o.round == mine.round)?;
+                part(value(mine)?, value(base)?)
+            };
+            let ratios: Vec<f64> = all.iter().filter(same).filter_map(ratio).collect();
+            let told = |p: &paired::Paired| {
+                let (low, high) = p.interval;
+                format!("{of} ({} pairs, {low:.3} to {high:.3})", ratios.len())
+            };
+            let paired = paired::paired(&ratios);
+            return Some(Value {
+                of: paired.as_ref().map_or(of.clone(), told),
+                value: paired.as_ref().map(|p| p.median),
+                promised: None,
+                interval: paired.map(|p| p.interval),
+            });
+        }
+        let mine = median(all.iter().filter(same).filter_map(value).collect());
+        let base = median(all.iter().filter(base).filter_map(value).collect());
         let value = mine.zip(base).and_then(|(m, b)| part(m, b));
-        Some((format!("{} by {by}", name()), value, None))
+        Some(Value::new(of, value, None))
     }
 
     fn results(&self, outcome: &Outcome, all: &[Outcome]) -> Vec<CheckResult> {
         let values = self.values(outcome, all).into_iter();
         values
-            .map(|(of, value, promised)| {
-                let mut name = of;
+            .map(|measured| {
+                let value = measured.value;
+                let ends = measured.interval.or(value.map(|v| (v, v)));
+                let mut name = measured.of;
                 let mut ok = value.is_some();
-                let middle = self.expect.or(promised);
+                let middle = self.expect.or(measured.promised);
                 if let (Some(within), Some(middle)) = (self.within, middle) {
                     name = format!("{name} within {within} of {middle:.4}");
-                    ok &= value.is_some_and(|v| (v - middle).abs() <= within);
+                    let near = |v: f64| (v - middle).abs() <= within;
+                    ok &= ends.is_some_and(|(low, high)| near(low) && near(high));
                 }
                 if let Some(min) = self.min {
                     name = format!("{name} at least {min}");
-                    ok &= value.is_some_and(|v| v >= min);
+                    ok &= ends.is_some_and(|(low, _)| low >= min);
                 }
                 if let Some(max) = self.max {
                     name = format!("{name} at most {max}");
-                    ok &= value.is_some_and(|v| v <= max);
+                    ok &= ends.is_some_and(|(_, high)| high <= max);
                 }
                 // A rate without its baseline was not asked for: somebody chose the controllers.
                 let asked = value.is_some() || self.baseline.is_none();

@@ -5,6 +5,7 @@
 
 mod checks;
 mod outcome;
+mod paired;
 #[cfg(test)]
 mod tests;
 mod window;

@@ -352,6 +352,39 @@ fn a_rate_is_the_median_of_all_rounds() {
     assert_eq!(rates, [(3, Some(0.25))]);
 }
 
+/// The machine is ever slower; of each round alone disktime has 0.98 of none, or less.
+#[test]
+fn bounds_of_pairs_are_for_the_interval_of_their_median() {
+    let file = FILE.replace("min = 0.95", "paired = true\nmin = 0.95");
+    let scenario = parse(&file, Path::new("t.toml")).unwrap();
+    for (rounds, off, ok, value) in [
+        (5, 0, None, None),
+        (9, 0, Some(true), Some(0.98)),
+        (9, 1, Some(true), Some(0.98)),
+        (9, 2, Some(false), Some(0.98)),
+    ] {
+        let mut outcomes = Vec::new();
+        for round in 1..=rounds {
+            let mut more = Bed::new(1000).outcomes();
+            for outcome in &mut more {
+                outcome.round = round;
+                outcome.checks.clear();
+                outcome.ios_per_s = 1000.0 / f64::from(round);
+                if outcome.controller == Controller::Disktime {
+                    outcome.ios_per_s *= if round <= off { 0.5 } else { 0.98 };
+                }
+            }
+            outcomes.extend(more);
+        }
+        check(&mut outcomes, std::slice::from_ref(&scenario));
+        let checks = outcomes.iter().flat_map(|o| &o.checks);
+        let rates: Vec<_> = checks.filter(|c| c.name.starts_with("I/Os")).collect();
+        assert_eq!(rates.len(), 1);
+        assert_eq!(rates[0].ok, ok, "{rounds}, {off}: {}", rates[0].name);
+        assert_eq!(rates[0].value.map(|v| (v * 1e6).round() / 1e6), value);
+    }
+}
+
 #[test]
 fn faults_of_a_run_are_failed_checks() {
     let names = |outcomes: &[Outcome]| {

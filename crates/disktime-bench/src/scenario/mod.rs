@@ -585,6 +585,10 @@ pub struct Check {
     pub max: Option<f64>,
     /// For metrics that compare.
     pub baseline: Option<Baseline>,
+    /// Whether each round is compared with the same round of the baseline: the bounds are then for
+    /// the 95 % confidence interval of the median over all rounds.
+    #[serde(default)]
+    pub paired: bool,
     /// Of which controllers.
     #[serde(default = "only_disktime")]
     pub controllers: Vec<Controller>,
@@ -920,6 +924,8 @@ impl Check {
             .is_some_and(|b| b.controller.is_none() && b.variant.is_none())
         {
             "the baseline names neither a controller nor a variant"
+        } else if self.paired && self.baseline.is_none() {
+            "paired needs a baseline, the rounds of which are the others of the pairs"
         } else {
             return None;
         };
