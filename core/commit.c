@@ -13,14 +13,17 @@
  * So while commits are slow, writers of both kinds have turns: those who wait
  * for commits, and the flushers.
  *
- *	IDLE ---- a flush took twice what it can, or nobody knows what it can,
- *		  for which it is tried now and then ----> SETTLE
+ *	IDLE ---- a flusher writes while somebody commits ----> WATCH
+ *	WATCH	  they go on, with no more in the device than two megabytes: they
+ *		  come in bursts, and a burst is all that a device takes
+ *	IDLE, WATCH ---- a flush took twice what it can, or nobody knows what it
+ *		  can, for which it is tried now and then ----> SETTLE
  *	SETTLE    flushers' requests are parked. The first flush that began
  *		  after that ends what is theirs:
  *			theirs = from the beginning of their turn to its end
  *	OURS	  parked still, for theirs * (weight of the others) / (theirs)
  *	THEIRS	  they go on, for as long as some flushes take, with no more in
- *		  the device than it takes in some milliseconds; then SETTLE
+ *		  the device than in WATCH; then SETTLE
  *
  * No cost of a request is known or needed: a turn of theirs takes as long as
  * the commits are kept waiting by it, the flush that cleans up after it
@@ -51,9 +54,12 @@
 #define THEIRS_MIN_NS		(2 * DT_NSEC_PER_MSEC)
 #define THEIRS_MAX_NS		(160 * DT_NSEC_PER_MSEC)
 #define OURS_MAX_NS		(4 * DT_NSEC_PER_SEC)
-/* So much of theirs is in the device at most: 4 MB, and less to go on. */
-#define FULL_SECTORS		8192
-#define ROOM_SECTORS		4096
+/*
+ * So much of theirs is in the device at most, 2 MB; and so much when it may have
+ * more, the longer of two requests of the usual most.
+ */
+#define FULL_SECTORS		4096
+#define ROOM_SECTORS		3072
 /* Whoever commits is gone after so many gaps, but no sooner or later. */
 #define GONE_GAPS		4
 #define GONE_MIN_NS		DT_NSEC_PER_MSEC
@@ -88,7 +94,8 @@ static bool parks(struct dt_commits *commits)
 {
 	return commits->phase == DT_COMMITS_SETTLE ||
 	       commits->phase == DT_COMMITS_OURS ||
-	       (commits->phase == DT_COMMITS_THEIRS && is_full(commits));
+	       ((commits->phase == DT_COMMITS_WATCH ||
+		 commits->phase == DT_COMMITS_THEIRS) && is_full(commits));
 }
 
 /* After each change of what decides. */
@@ -244,6 +251,41 @@ static bool somebody_waits(struct dt_dev *dev)
 	return commits->waits;
 }
 
+static bool meters(const struct dt_dev *dev)
+{
+	return !dev->slice_ns && !dev->fault && dev->tun.idle_ns;
+}
+
+/* Whether somebody commits, or did of late. */
+static bool is_near(const struct dt_commits *commits, u64 now)
+{
+	return commits->nr_open ||
+	       (commits->ended_ns &&
+		dt_before(now, commits->ended_ns + OVER_NS));
+}
+
+bool dt_commits_watch(struct dt_dev *dev, u64 now)
+{
+	if (dev->commits.phase || dev->spells.phase || !meters(dev) ||
+	    !is_near(&dev->commits, now))
+		return false;
+	dt_clock(dev, now);
+	if (!somebody_waits(dev))
+		return false;
+	enter(dev, DT_COMMITS_WATCH);
+	dev->commits.look_ns = dev->clock_ns + TRY_NS;
+	return true;
+}
+
+static void tick_watch(struct dt_dev *dev)
+{
+	if (is_near(&dev->commits, dev->clock_ns) &&
+	    (dev->nr_parked || dev->commits.nr_inflight))
+		dev->commits.look_ns = dev->clock_ns + TRY_NS;
+	else
+		enter_idle(dev);
+}
+
 /* How long nobody commits before the flushers go on. */
 static u64 gone_ns(const struct dt_commits *commits)
 {
@@ -308,6 +350,10 @@ void dt_commits_tick(struct dt_dev *dev)
 
 	if (!commits->look_ns || dt_before(now, commits->look_ns))
 		return;
+	if (commits->phase == DT_COMMITS_WATCH) {
+		tick_watch(dev);
+		return;
+	}
 	if (commits->phase == DT_COMMITS_THEIRS) {
 		if (commits->nr_open ||
 		    (!commits->called &&
@@ -351,11 +397,6 @@ void dt_commit_begin(struct dt_dev *dev, u64 now)
 	dt_dev_update(dev);
 }
 
-static bool meters(const struct dt_dev *dev)
-{
-	return !dev->slice_ns && !dev->fault && dev->tun.idle_ns;
-}
-
 void dt_commit_end(struct dt_dev *dev, u64 begun_ns, u64 now)
 {
 	struct dt_commits *commits = &dev->commits;
@@ -371,6 +412,7 @@ void dt_commit_end(struct dt_dev *dev, u64 begun_ns, u64 now)
 		commits->least_ns = took;
 	switch (commits->phase) {
 	case DT_COMMITS_IDLE:
+	case DT_COMMITS_WATCH:
 		if (((took > FLUSH_SLOW * commits->least_ns &&
 		      !dt_before(now, commits->again_ns)) ||
 		     !dt_before(now, commits->try_ns)) && meters(dev) &&

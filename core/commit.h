@@ -29,6 +29,11 @@ dt_internal void dt_commits_passed(struct dt_dev *dev, struct dt_item *item);
 dt_internal void dt_commits_sent(struct dt_dev *dev, struct dt_item *item);
 /* One that is watched is done, or removed; in any phase. */
 dt_internal void dt_commits_gone(struct dt_dev *dev, struct dt_item *item);
+/*
+ * In DT_COMMITS_IDLE, before a flusher's write is queued: whether it is for
+ * dt_commits_queued() from here on, as somebody commits.
+ */
+dt_internal bool dt_commits_watch(struct dt_dev *dev, u64 now);
 dt_internal void dt_commits_tick(struct dt_dev *dev);
 
 #endif /* DISKTIME_COMMIT_H */

@@ -458,7 +458,8 @@ enum dt_watched {
 };
 
 enum dt_commits_phase {
-	DT_COMMITS_IDLE,	/* commits are not in anybody's way */
+	DT_COMMITS_IDLE,	/* nobody commits, or there are no flushers */
+	DT_COMMITS_WATCH,	/* commits are not in anybody's way */
 	DT_COMMITS_SETTLE,	/* until a flush finds nothing of the flushers' */
 	DT_COMMITS_OURS,	/* turn of who commits, and all others */
 	DT_COMMITS_THEIRS,	/* turn of the flushers as well */

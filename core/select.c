@@ -614,7 +614,8 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	dt_queue_add(queue, item, flags & DT_INSERT_HEAD,
 		     dev->tun.order != DT_ORDER_FIFO);
 	dt_list_add_tail(item->express ? &dev->express : &dev->all, &item->all);
-	if (unlikely(dev->commits.phase))
+	if (unlikely(dev->commits.phase ||
+		     (dt_is_async(queue, dir) && dt_commits_watch(dev, now))))
 		dt_commits_queued(dev, item, now);
 	else if (unlikely(dev->spells.phase))
 		dt_spells_queued(dev, item, now);
@@ -739,8 +740,9 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 
 	if (dev->nr_queued ||
 	    (!dev->plain && (dev->slice_ns || dev->fault ||
-			     (dev->commits.phase && dt_is_async(queue, dir)) ||
-			     (dev->spells.phase && dir == DT_WRITE))))
+			     (dev->spells.phase && dir == DT_WRITE))) ||
+	    (unlikely(dt_is_async(queue, dir)) &&
+	     (dev->commits.phase || dt_commits_watch(dev, now))))
 		return false;
 	light = dt_is_light(dev, queue->grp);
 	if (!dt_room_for(dev, light))

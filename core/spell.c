@@ -558,7 +558,8 @@ static bool may_begin(const struct dt_dev *dev)
 {
 	return dev->spells.both && !dev->solo.grp && !dev->light.probing &&
 	       (!dt_solo_all_may(dev) || dt_solo_leaves_behind(dev)) &&
-	       !dt_commits_watched(dev) && dev->tun.idle_ns &&
+	       (dev->commits.phase == DT_COMMITS_WATCH ||
+		!dt_commits_watched(dev)) && dev->tun.idle_ns &&
 	       !dt_before(dev->clock_ns, dev->spells.again_ns);
 }
 
@@ -584,6 +585,7 @@ bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
 		spells->again_ns = dev->clock_ns + FIRST_NS;
 	if (!may_begin(dev))
 		return false;
+	dt_commits_reset(dev);
 	spells->most = 0;
 	spells->failures = 0;
 	spells->good = false;
