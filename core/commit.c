@@ -54,12 +54,9 @@
 #define THEIRS_MIN_NS		(2 * DT_NSEC_PER_MSEC)
 #define THEIRS_MAX_NS		(160 * DT_NSEC_PER_MSEC)
 #define OURS_MAX_NS		(4 * DT_NSEC_PER_SEC)
-/*
- * So much of theirs is in the device at most, 2 MB; and so much when it may have
- * more, the longer of two requests of the usual most.
- */
+/* So much of theirs is in the device at most: 2 MB, and less to go on. */
 #define FULL_SECTORS		4096
-#define ROOM_SECTORS		3072
+#define ROOM_SECTORS		2048
 /* Whoever commits is gone after so many gaps, but no sooner or later. */
 #define GONE_GAPS		4
 #define GONE_MIN_NS		DT_NSEC_PER_MSEC
