@@ -125,7 +125,7 @@ fn pairs(sim: &Row, real: &Row, value: impl Fn(&GroupRow) -> Option<Spread>) -> 
     sim.groups.iter().filter_map(pair).collect()
 }
 
-/// All cases that ran in the simulator and elsewhere.
+/// All cases of several groups that ran in the simulator and elsewhere.
 #[must_use]
 pub fn agreements(cases: &[Case]) -> Vec<Agreement<'_>> {
     let key = |c: &Case| (c.scenario.clone(), c.variant.clone(), c.phase.clone());
@@ -145,7 +145,13 @@ pub fn agreements(cases: &[Case]) -> Vec<Agreement<'_>> {
             );
             let got = pairs(sim, real, |g| g.got);
             let truth = pairs(sim, real, |g| g.truth);
-            (!got.is_empty()).then_some(Agreement { case, got, truth })
+            are_shares(&got).then_some(Agreement { case, got, truth })
         })
         .collect()
+}
+
+/// Who is alone has all of it, wherever that is.
+fn are_shares(pairs: &[Pair]) -> bool {
+    let has_any = |p: &&Pair| p.simulated > 0.0 || p.measured > 0.0;
+    pairs.iter().filter(has_any).count() > 1
 }

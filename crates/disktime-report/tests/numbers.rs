@@ -233,7 +233,12 @@ fn the_simulator_is_compared_with_the_machine_group_by_group() {
         let far = farthest(&found[0].got).unwrap();
         assert!((far - worst).abs() < 1e-9, "{far}");
     }
-    let other = result("disktime", 1, 1.0, &[(1.0, 1.0)]);
+    // Nor does it say anything that who is alone has all of it.
+    let alone = result("disktime", 1, 1.0, &[(1.0, 1.0), (0.0, 0.0)]);
+    let mut real = alone.clone();
+    real["on"] = json!("vm");
+    assert!(agreements(&reduced(&[alone, real])).is_empty());
+    let other = result("disktime", 1, 1.0, &[(0.5, 0.5), (0.5, 0.5)]);
     let mut variant = other.clone();
     variant["on"] = json!("vm");
     variant["variant"] = json!("another");
