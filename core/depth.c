@@ -529,22 +529,17 @@ static u32 to_keep(const struct dt_light *light)
 	return 65536 - (u32)dt_min(loss, LOSS_MOST);
 }
 
-/*
- * Where what is left to the others is not what decides, there is nothing to be
- * exact about.
- */
+/* Where requests take long it is long before there is anything to be seen. */
 static void note_pace(struct dt_dev *dev, u64 latency)
 {
 	struct dt_light *light = &dev->light;
 	u64 look = LOOK_NS;
 
-	if (to_keep(light) >= KEEP_MUCH) {
-		if (latency > SLOW_NS)
-			look += (latency - SLOW_NS) / LOOK_PART;
-		look = dt_min((7 * light->look_ns + look) / 8, LOOK_MOST_NS);
-	}
+	if (latency > SLOW_NS)
+		look += (latency - SLOW_NS) / LOOK_PART;
+	look = dt_min((7 * light->look_ns + look) / 8, LOOK_MOST_NS);
 	light->look_ns = look;
-	light->slowly = look > LOOK_NS;
+	light->slowly = look > LOOK_NS && to_keep(light) >= KEEP_MUCH;
 }
 
 static void judge(struct dt_dev *dev, struct dt_group *grp,

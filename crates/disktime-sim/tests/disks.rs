@@ -624,6 +624,80 @@ fn one_reader_on_a_slow_drive_costs_its_neighbour_about_a_tenth_as_well() {
     assert!(progress[1] > 0.87, "{progress:?}");
 }
 
+/// What a request of the first group takes, of ten times the weight of the second, which reads; the
+/// first thinks before each. And what the second does by what it does alone.
+fn seldom_beside_reads(think_ns: u64, seed: u64) -> (u64, f64) {
+    let plain = ssd::Params::plain();
+    let slow = ssd::Params {
+        read_ns: 100 * plain.read_ns,
+        write_ns: 100 * plain.write_ns,
+        ..plain
+    };
+    let run = |beside: bool| {
+        let proc = |n: usize| Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24);
+        let setup = Setup {
+            disk: Box::new(Ssd::new(slow).unwrap()),
+            controller: Controller::DISKTIME,
+            nr_requests: Some(REQUESTS),
+            groups: [1000, 100]
+                .map(|weight| Group {
+                    weight: Weight::new(weight).unwrap(),
+                    ..Group::default()
+                })
+                .into(),
+            procs: vec![
+                Proc {
+                    pattern: Pattern::Random,
+                    mix: Mix::Write,
+                    sectors: 8,
+                    think_ns,
+                    ..proc(0)
+                },
+                Proc {
+                    pattern: Pattern::Random,
+                    sectors: 128,
+                    depth: 256,
+                    ..proc(1)
+                },
+            ],
+            dirty: Dirty::default(),
+            wake_ns: 5_000,
+            seed,
+            checked: false,
+        };
+        let mut sim = Sim::new(setup, Silent).unwrap();
+        sim.start(1);
+        if beside {
+            sim.start(0);
+        }
+        let ios = |sim: &Sim| [0, 1].map(|g| sim.tally(g).ios.iter().sum::<u64>());
+        sim.run(10 * SEC).unwrap();
+        let before = ios(&sim);
+        sim.run(70 * SEC).unwrap();
+        let after = ios(&sim);
+        [0, 1].map(|g| after[g] - before[g])
+    };
+    let (both, alone) = (run(true), run(false));
+    (
+        60 * SEC / both[0] - think_ns,
+        both[1] as f64 / alone[1] as f64,
+    )
+}
+
+/// A commit takes several requests, most of them the journal's, and its group has one of its own now
+/// and then: the limit was the depth again before the next came.
+#[test]
+fn who_asks_a_slow_drive_seldom_is_not_forgotten_meanwhile() {
+    for (think_ns, most) in [(50_000_000, 46), (100_000_000, 46), (200_000_000, 51)] {
+        for seed in 1..4 {
+            let (latency, left) = seldom_beside_reads(think_ns, seed);
+            println!("thinks {think_ns} ns, seed {seed}: {latency} ns, {left:.3} left");
+            assert!(latency < most * 1_000_000, "{latency} ns");
+            assert!(left > 0.4, "{left}");
+        }
+    }
+}
+
 /// Who has the drive to itself is not held back by what is there for two.
 #[test]
 fn depth_is_not_limited_for_alike_groups() {
