@@ -139,14 +139,34 @@ const FAULT_TAINT: u64 = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14;
 /// How often a running machine is looked at.
 const POLL: Duration = Duration::from_millis(5);
 
-/// How often a machine is started anew after a fault that is known to be the emulator's.
-const STALE_BREAKPOINT_RETRIES: usize = 2;
+/// How often a machine is started anew after a fault that can only be the emulator's.
+const EMULATOR_RETRIES: usize = 2;
 
-/// QEMU before 8.1 may go on running translated code that the kernel has patched: a CPU then meets
-/// a breakpoint that is long gone (ClangBuiltLinux/boot-utils#111 has the discussion and the fix).
-/// Nothing that runs in a case can cause this oops otherwise: nobody places kernel breakpoints.
-fn is_stale_breakpoint(status: &Status) -> bool {
-    matches!(status, Status::Kernel(lines) if lines.iter().any(|line| line.contains("Oops: int3")))
+/// Flags that no CPU of this architecture ever sets, whatever a program does (Intel's manual, volume
+/// 1, figure 3-8).
+const EFLAGS_RESERVED: u32 = 0xffc0_8028;
+
+/// Faults that nothing which runs in a machine can cause.
+///
+/// QEMU before 8.1 may go on running translated code that the kernel has patched
+/// (ClangBuiltLinux/boot-utils#111 has the discussion and the fix). A CPU then meets a breakpoint
+/// that is long gone, and nobody places others in the kernel; or it goes on with registers of
+/// something else, which shows where flags are among them that do not exist.
+fn emulators_fault(status: &Status, console: &str) -> Option<&'static str> {
+    let Status::Kernel(complaints) = status else {
+        return None;
+    };
+    if complaints.iter().any(|line| line.contains("Oops: int3")) {
+        return Some("ran a breakpoint that the kernel had removed");
+    }
+    let impossible = |line: &str| {
+        let flags = line.split("EFLAGS: ").nth(1)?.split_whitespace().next()?;
+        Some(u32::from_str_radix(flags, 16).ok()? & EFLAGS_RESERVED != 0)
+    };
+    console
+        .lines()
+        .any(|line| impossible(line) == Some(true))
+        .then_some("lost its registers")
 }
 
 impl VmCase {
@@ -198,15 +218,14 @@ impl VmCase {
         let kernel = kernel::fetch(&self.kernel, false, progress)?.kernel;
         let accel = accelerator(&kernel, progress)?;
         let _in_use = kernel::in_use(&self.kernel)?;
-        for _ in 0..STALE_BREAKPOINT_RETRIES {
+        for _ in 0..EMULATOR_RETRIES {
             let outcome = Machine::new(self, &kernel, accel, Mode::Case, progress)?.run(on_log)?;
-            if accel != "tcg" || !is_stale_breakpoint(&outcome.status) {
-                return Ok(outcome);
+            match emulators_fault(&outcome.status, &outcome.console) {
+                Some(what) if accel == "tcg" => {
+                    progress.line(&format!("{}: the emulator {what}; again", self.name));
+                }
+                _ => return Ok(outcome),
             }
-            progress.line(&format!(
-                "{}: the emulator ran a breakpoint that the kernel had removed; again",
-                self.name
-            ));
         }
         Machine::new(self, &kernel, accel, Mode::Case, progress)?.run(on_log)
     }
@@ -725,15 +744,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_stale_breakpoint_is_the_emulators_fault() {
-        let kernel = |line: &str| Status::Kernel(vec![line.to_owned()]);
-        assert!(is_stale_breakpoint(&kernel(
-            "[    2.5] Oops: int3: 0000 [#1] SMP"
-        )));
-        assert!(!is_stale_breakpoint(&kernel(
-            "[    2.5] Oops: divide error: 0000"
-        )));
-        assert!(!is_stale_breakpoint(&Status::Exited(3)));
+    fn only_what_no_program_can_do_is_the_emulators_fault() {
+        let fault = |line: &str, console: &str| {
+            emulators_fault(&Status::Kernel(vec![line.to_owned()]), console).is_some()
+        };
+        assert!(fault("[    2.5] Oops: int3: 0000 [#1] SMP", ""));
+        assert!(!fault("[    2.5] Oops: divide error: 0000", ""));
+        // Bits 23 and 26.
+        let lost = "RSP: 0018:ffffc9000054fce0 EFLAGS: 04820782";
+        assert!(fault("[    5.5] Oops: double fault: 0000 [#1]", lost));
+        // All that a CPU has.
+        let kept = "RSP: 0018:ffffc9000054fce0 EFLAGS: 003f7fd7 ORIG_RAX: 00000000000000d1";
+        assert!(!fault("[    5.5] Oops: double fault: 0000 [#1]", kept));
+        assert!(emulators_fault(&Status::Exited(3), lost).is_none());
     }
 
     #[test]
