@@ -433,6 +433,8 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	enough = WINDOW_ITEMS;
 	if (slow && dev->light.on && dev->light.slowly)
 		enough = (dev->light.freeing ? 4 : 2) * WINDOW_ITEMS;
+	else if (slow && dev->light.freeing)
+		enough = DT_FREE_ENOUGH + (u32)dt_load_nr(&fit->light);
 	items = dt_load_nr(&fit->load);
 	/* Of one group alone as much is in flight at its end as was before. */
 	if (dev->solo.grp ?

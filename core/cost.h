@@ -9,6 +9,8 @@
 #define DT_SCALE_SHIFT		16
 /* Longer ones, which are discards, count as this: 4 MB. */
 #define DT_COST_SECTORS		8192
+/* So many requests tell what others have while they are not held back. */
+#define DT_FREE_ENOUGH		96
 
 /* Requests. */
 static inline u64 dt_load_nr(const struct dt_load *load)
@@ -28,7 +30,7 @@ static inline bool dt_free_known(const struct dt_dev *dev)
 	const struct dt_free *free = &dev->fit.free;
 
 	return free->windows >= 4 || dt_load_nr(&free->heavy.load) >=
-	       (dev->light.slowly ? 192 : 96);
+	       (dev->light.well ? 2 * DT_FREE_ENOUGH : DT_FREE_ENOUGH);
 }
 
 /* Whether all do the same, as far as is known. */

@@ -119,6 +119,9 @@
 #define READS_LOSS		20000
 /* So much is left to them that it is to be measured well. */
 #define KEEP_MUCH		32768
+#define KEEP_LITTLE		16384
+/* Nobody who is due as much as somebody was asks for little, after this. */
+#define SHARE_NS		(200 * DT_NSEC_PER_MSEC)
 /* Reads count as being there for so long. */
 #define READS_NS		DT_NSEC_PER_SEC
 
@@ -391,6 +394,7 @@ static void begin_free(struct dt_dev *dev, u32 limit)
 	struct dt_light *light = &dev->light;
 
 	light->freeing = true;
+	light->well = light->slowly;
 	light->limit_then = limit;
 	dev->limit = dev->depth;
 	dt_fit_forget_free(dev);
@@ -409,6 +413,7 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 	light->stuck = 0;
 	if (!grp)
 		return;
+	/* What is left to the others is known where another was. */
 	light->free_every_ns = slowly(dev, FREE_EVERY_NS);
 	begin_free(dev, dev->depth);
 }
@@ -478,6 +483,18 @@ static u32 mean_of(u32 mean, u64 sample)
 	return mean ? (u32)((3ull * mean + sample) / 4) : (u32)sample;
 }
 
+/* Of several by turns, as a process and the journal it waits for, the greatest. */
+static void note_share(struct dt_dev *dev, u64 share)
+{
+	struct dt_light *light = &dev->light;
+
+	if (share < light->share &&
+	    dt_before(dev->clock_ns, light->share_ns + slowly(dev, SHARE_NS)))
+		return;
+	light->share = share;
+	light->share_ns = dev->clock_ns;
+}
+
 /* How slow the group is, if it is time to say so, or 0. */
 static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 		       const struct dt_item *item)
@@ -507,7 +524,7 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 	if (item->light && grp != dev->light.grp && share)
 		share = dt_max(share, 32768);
 	if (item->light || grp == dev->light.grp)
-		dev->light.share = share;
+		note_share(dev, share);
 	slow = dt_max((slow * share) >> 16, 1);
 	grp->slow = mean_of(grp->slow, slow);
 	grp->late_ns = 0;
@@ -664,6 +681,17 @@ static bool is_stuck(struct dt_dev *dev)
 	return light->stuck == STUCK;
 }
 
+static void note_free(struct dt_dev *dev, u64 every_ns, u64 took_ns)
+{
+	struct dt_light *light = &dev->light;
+
+	light->free_next_ns = dev->clock_ns + every_ns +
+			      (every_ns < slowly(dev, FREE_EARLY_NS) ?
+			       FREE_PART_EARLY : FREE_PART) * took_ns;
+	light->free_seldom_ns = dev->clock_ns + FREE_PART * took_ns +
+				slowly(dev, PROBE_SELDOM_NS);
+}
+
 static void end_free(struct dt_dev *dev)
 {
 	struct dt_light *light = &dev->light;
@@ -672,9 +700,7 @@ static void end_free(struct dt_dev *dev)
 	light->freeing = false;
 	if (took > slowly(dev, FREE_LONGEST_NS))
 		light->limit_then = dev->depth;
-	light->free_next_ns = dev->clock_ns + light->free_every_ns +
-			      (light->free_every_ns < slowly(dev, FREE_EARLY_NS) ?
-			       FREE_PART_EARLY : FREE_PART) * took;
+	note_free(dev, light->free_every_ns, took);
 	light->free_every_ns = dt_min(2 * light->free_every_ns,
 				      slowly(dev, PROBE_SELDOM_NS));
 	if (light->limit_then < dev->depth)
@@ -726,6 +752,17 @@ static void move_limit(struct dt_dev *dev)
 	}
 }
 
+/* Where the others may lose most, and do not, it need not be known well. */
+static bool free_is_due(const struct dt_dev *dev)
+{
+	const struct dt_light *light = &dev->light;
+	u32 keep = to_keep(light);
+	bool far = keep < KEEP_LITTLE && 2ull * dev->fit.kept > 3ull * keep;
+
+	return !dt_before(dev->clock_ns, far ? light->free_seldom_ns :
+					       light->free_next_ns);
+}
+
 static void review_limit(struct dt_dev *dev)
 {
 	struct dt_light *light = &dev->light;
@@ -736,13 +773,12 @@ static void review_limit(struct dt_dev *dev)
 	if (!light->slow) {
 		allow_more(dev);
 	} else if (!dt_free_known(dev) ||
-		   (!all && !dt_before(dev->clock_ns, light->free_next_ns))) {
+		   (!all && free_is_due(dev))) {
 		begin_free(dev, dev->limit);
 	} else if (all || light->window != dev->fit.window) {
 		light->window = dev->fit.window;
 		if (all)
-			light->free_next_ns = dev->clock_ns +
-					      slowly(dev, FREE_EVERY_NS);
+			note_free(dev, slowly(dev, FREE_EVERY_NS), 0);
 		if (is_stuck(dev)) {
 			light->again_ns = dev->clock_ns + STUCK_PART *
 					  (dev->clock_ns - light->from_ns);

@@ -412,6 +412,7 @@ struct dt_light {
 	u32 most;			/* most in flight of the others */
 	u32 judged;			/* so often in this look */
 	bool slowly;			/* longer looks, and more is counted */
+	bool well;			/* what they have while not is measured well */
 	u64 look_ns;			/* a look takes so long, at least */
 	u64 until_ns;			/* end of this look, at the earliest */
 
@@ -419,6 +420,7 @@ struct dt_light {
 	const struct dt_group *first;	/* the same, or who has a solo */
 	u32 slow;			/* by their share, of light groups; 2^-8 */
 	u32 share;			/* by which that was; 2^-16 */
+	u64 share_ns;			/* when somebody had it */
 	u32 worth;			/* what others may lose for it; 2^-16 */
 	u32 window;			/* of the costs, when the limit was moved */
 	u32 slow_then;			/* of who is favoured, before it was */
@@ -432,6 +434,7 @@ struct dt_light {
 	u32 limit_then;			/* what it was before */
 	u64 free_from_ns;
 	u64 free_next_ns;		/* not before this again */
+	u64 free_seldom_ns;		/* nor this, where they may lose much more */
 	u64 free_every_ns;		/* and so long apart */
 
 	bool probing;			/* grp has the device for itself */

@@ -56,7 +56,7 @@
 /* Reads are slow that take so many times the least, the mean of so many. */
 #define SLOW_READS		4
 #define SLOW_SAMPLES		4
-/* None before it has been so for so long. */
+/* None before it has been so for so long, nor where nobody writes enough. */
 #define FIRST_NS		(50 * DT_NSEC_PER_MSEC)
 /* A writer is parked who has so many outstanding. */
 #define MANY			4
@@ -181,11 +181,15 @@ static bool commits(const struct dt_dev *dev, const struct dt_queue *queue)
 	       dt_before(dev->clock_ns, dev->commits.ended_ns + COMMITS_NS);
 }
 
+static bool is_many(const struct dt_queue *queue)
+{
+	return queue->ent.nr_queued + queue->ent.nr_inflight >= MANY;
+}
+
 /* A write of it came, or is done. */
 static void add_writer(struct dt_dev *dev, struct dt_queue *queue)
 {
-	if (!dt_list_empty(&queue->party) ||
-	    queue->ent.nr_queued + queue->ent.nr_inflight < MANY ||
+	if (!dt_list_empty(&queue->party) || !is_many(queue) ||
 	    commits(dev, queue))
 		return;
 	queue->wrote = 0;
@@ -554,6 +558,27 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 	}
 }
 
+/* Whether anybody could be parked, as far as is seen just now. */
+static bool anybody_writes(const struct dt_dev *dev)
+{
+	const struct dt_list *pos, *each;
+	const struct dt_group *grp;
+	const struct dt_queue *queue;
+
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
+		grp = DT_CONTAINER(pos, struct dt_group, active);
+		if (!grp->stats.ios[DT_WRITE])
+			continue;
+		for (each = grp->queue_list.next; each != &grp->queue_list;
+		     each = each->next) {
+			queue = DT_CONTAINER(each, struct dt_queue, link);
+			if (is_many(queue) && !commits(dev, queue))
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool may_begin(const struct dt_dev *dev)
 {
 	return dev->spells.both && !dev->solo.grp && !dev->light.probing &&
@@ -585,6 +610,10 @@ bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
 		spells->again_ns = dev->clock_ns + FIRST_NS;
 	if (!may_begin(dev))
 		return false;
+	if (!anybody_writes(dev)) {
+		spells->again_ns = dev->clock_ns + FIRST_NS;
+		return false;
+	}
 	dt_commits_reset(dev);
 	spells->most = 0;
 	spells->failures = 0;

@@ -624,53 +624,54 @@ fn one_reader_on_a_slow_drive_costs_its_neighbour_about_a_tenth_as_well() {
     assert!(progress[1] > 0.87, "{progress:?}");
 }
 
-/// What a request of the first group takes, of ten times the weight of the second, which reads; the
-/// first thinks before each. And what the second does by what it does alone.
-fn seldom_beside_reads(think_ns: u64, seed: u64) -> (u64, f64) {
+/// What a request of the first group takes, beside one of weight 100 that reads; each of the others,
+/// of these weights, thinks for so many ns before each. And what the reader does by what it does alone.
+fn seldom_beside_reads(lights: &[(u32, u64)], seed: u64) -> (u64, f64) {
     let plain = ssd::Params::plain();
     let slow = ssd::Params {
         read_ns: 100 * plain.read_ns,
         write_ns: 100 * plain.write_ns,
         ..plain
     };
+    let reader = lights.len();
     let run = |beside: bool| {
         let proc = |n: usize| Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24);
+        let group = |weight: u32| Group {
+            weight: Weight::new(weight).unwrap(),
+            ..Group::default()
+        };
+        let light = |(n, &(_, think_ns)): (usize, &(u32, u64))| Proc {
+            pattern: Pattern::Random,
+            mix: Mix::Write,
+            sectors: 8,
+            think_ns,
+            ..proc(n)
+        };
+        let mut procs: Vec<Proc> = lights.iter().enumerate().map(light).collect();
+        procs.push(Proc {
+            pattern: Pattern::Random,
+            sectors: 128,
+            depth: 256,
+            ..proc(reader)
+        });
+        let weights = lights.iter().map(|light| light.0);
         let setup = Setup {
             disk: Box::new(Ssd::new(slow).unwrap()),
             controller: Controller::DISKTIME,
             nr_requests: Some(REQUESTS),
-            groups: [1000, 100]
-                .map(|weight| Group {
-                    weight: Weight::new(weight).unwrap(),
-                    ..Group::default()
-                })
-                .into(),
-            procs: vec![
-                Proc {
-                    pattern: Pattern::Random,
-                    mix: Mix::Write,
-                    sectors: 8,
-                    think_ns,
-                    ..proc(0)
-                },
-                Proc {
-                    pattern: Pattern::Random,
-                    sectors: 128,
-                    depth: 256,
-                    ..proc(1)
-                },
-            ],
+            groups: weights.chain([100]).map(group).collect(),
+            procs,
             dirty: Dirty::default(),
             wake_ns: 5_000,
             seed,
             checked: false,
         };
         let mut sim = Sim::new(setup, Silent).unwrap();
-        sim.start(1);
+        sim.start(reader);
         if beside {
-            sim.start(0);
+            (0..reader).for_each(|n| sim.start(n));
         }
-        let ios = |sim: &Sim| [0, 1].map(|g| sim.tally(g).ios.iter().sum::<u64>());
+        let ios = |sim: &Sim| [0, reader].map(|g| sim.tally(g).ios.iter().sum::<u64>());
         sim.run(10 * SEC).unwrap();
         let before = ios(&sim);
         sim.run(70 * SEC).unwrap();
@@ -679,7 +680,7 @@ fn seldom_beside_reads(think_ns: u64, seed: u64) -> (u64, f64) {
     };
     let (both, alone) = (run(true), run(false));
     (
-        60 * SEC / both[0] - think_ns,
+        60 * SEC / both[0] - lights[0].1,
         both[1] as f64 / alone[1] as f64,
     )
 }
@@ -690,7 +691,7 @@ fn seldom_beside_reads(think_ns: u64, seed: u64) -> (u64, f64) {
 fn who_asks_a_slow_drive_seldom_is_not_forgotten_meanwhile() {
     for (think_ns, most) in [(50_000_000, 46), (100_000_000, 46), (200_000_000, 51)] {
         for seed in 1..4 {
-            let (latency, left) = seldom_beside_reads(think_ns, seed);
+            let (latency, left) = seldom_beside_reads(&[(1000, think_ns)], seed);
             println!("thinks {think_ns} ns, seed {seed}: {latency} ns, {left:.3} left");
             assert!(latency < most * 1_000_000, "{latency} ns");
             assert!(left > 0.4, "{left}");
@@ -797,4 +798,19 @@ fn with_true_charges_a_write_cache_changes_no_shares() {
     let (own, told) = (off(Controller::DISKTIME), off(given()));
     assert!(told < 0.02, "{told}");
     assert!(told < own, "{told} {own}");
+}
+
+/// As a process and the file system's journal, which is of another group and weight: what is due to
+/// both is what is due to the one with more, and what the reader has is not looked at over and over.
+#[test]
+fn two_who_ask_a_slow_drive_by_turns_are_held_to_the_greater_share() {
+    for think_ns in [0, 20_000_000, 50_000_000] {
+        for seed in 1..4 {
+            let lights = [(1000, think_ns), (100, think_ns)];
+            let (latency, left) = seldom_beside_reads(&lights, seed);
+            println!("both think {think_ns} ns, seed {seed}: {latency} ns, {left:.3} left");
+            assert!(latency < 39_300_000, "{latency} ns");
+            assert!(left > 0.55, "{left}");
+        }
+    }
 }
