@@ -31,12 +31,13 @@
  *	h < p
  *
  * which is tried, at the cost of one drain, and that is over when reads have been
- * quick for some slots in a row: between two collections they seem to be. Where it does not hold, spells end
- * and are not tried for 4 s, and then for four times as long. So they do where
- * nobody writes much, or hardly anybody reads: p is no more than a tenth for each
- * request that readers have outstanding, and for less than four the depth is
+ * quick for some slots in a row: between two collections they seem to be. Where
+ * it does not hold, spells end and are not tried for 4 s, and then for four times
+ * as long. So they do where hardly anybody reads: p is no more than a tenth for
+ * each request that readers have outstanding, and for less than four the depth is
  * looked after instead (depth.c). Who has a few writes in flight is never parked,
- * nor who reads and writes, nor who commits.
+ * nor who reads and writes, nor who commits, and it is not tried where there is
+ * nobody else.
  *
  * The bound: a writer waits for no longer than READ_MOST_NS and a drain.
  *
