@@ -299,6 +299,7 @@ struct dt_counts {
 	u64 raced;	/* dispatch found nothing: another was faster */
 	u64 clamped;	/* time stamps that ran backwards */
 	u64 faults;
+	u64 unasked;	/* work, an empty device, and nobody asked for it */
 };
 
 /* A cost of each request, and one of each of its sectors. */
@@ -699,6 +700,16 @@ void dt_commit_end(struct dt_dev *dev, u64 begun_ns, u64 now);
 static inline bool dt_has_work(const struct dt_dev *dev)
 {
 	return READ_ONCE(dev->work);
+}
+
+/*
+ * Lockless: whether any item waits in here, in line or parked. Those that are
+ * parked and let go again are in here all the time.
+ */
+static inline bool dt_has_items(const struct dt_dev *dev)
+{
+	return READ_ONCE(dev->nr_queued) ||
+	       READ_ONCE(dev->all.next) != &dev->all;
 }
 
 /* gate.c: who gets the next free request */

@@ -148,6 +148,7 @@ static void dump_counts(const struct dt_dev *dev, struct text *text)
 	put_num(text, " raced=", counts->raced);
 	put_num(text, " clamped=", counts->clamped);
 	put_num(text, " faults=", counts->faults);
+	put_num(text, " unasked=", counts->unasked);
 }
 
 void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),

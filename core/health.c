@@ -22,6 +22,8 @@
 #define STUCK_FACTOR		4
 /* More than the inverse of any class's floor. */
 #define STUCK_CLASS		64
+/* Whoever is told that there is work asks for it sooner. */
+#define UNASKED_NS		(DT_NSEC_PER_SEC / 2)
 /* Two years: for ever, and four times as much still fits a u64. */
 #define PATIENCE_MAX_NS		(1ull << 56)
 
@@ -176,6 +178,9 @@ void dt_watch(struct dt_dev *dev, u64 now)
 	struct dt_group *grp;
 	u64 since;
 
+	if (dev->work && !dev->nr_inflight &&
+	    dt_before(dev->clock_ns + UNASKED_NS, now))
+		dev->counts.unasked++;
 	if (dev->fault || dt_list_empty(&dev->all))
 		return;
 	oldest = DT_CONTAINER(dev->all.next, struct dt_item, all);

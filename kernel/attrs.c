@@ -218,8 +218,9 @@ static int counters_show(void *data, struct seq_file *s)
 	seq_printf(s, "inserted %llu\nremoved %llu\ndispatched %llu\ncompleted %llu\nrequeued %llu\n",
 		   counts.inserted, counts.removed, counts.dispatched,
 		   counts.completed, counts.requeued);
-	seq_printf(s, "empty %llu\nraced %llu\nclamped %llu\nfaults %llu\n",
-		   counts.empty, counts.raced, counts.clamped, counts.faults);
+	seq_printf(s, "empty %llu\nraced %llu\nclamped %llu\nfaults %llu\nunasked %llu\n",
+		   counts.empty, counts.raced, counts.clamped, counts.faults,
+		   counts.unasked);
 	seq_printf(s, "queued %u\ninflight %u\ntags_used %d\ntags %u\nbypassed %llu\nqueues %u\ngroups %u\n",
 		   queued, inflight, atomic_read(&ios->nr_tags_used),
 		   dev->core.tags, ios->nr_bypassed, queues, groups);

@@ -2,10 +2,10 @@
 /*
  * Completions, from interrupts to the core.
  *
- * While nothing is queued and nobody waits at the gate, a completion decides
- * nothing: it has to be accounted before the next decision, no sooner. So it
- * is left on a list without a lock, with its time, and whoever next takes the
- * lock to look at the core drains the list first. A busy interrupt does not
+ * While nothing is queued or parked and nobody waits at the gate, a completion
+ * decides nothing: it has to be accounted before the next decision, no sooner.
+ * So it is left on a list without a lock, with its time, and whoever next takes
+ * the lock to look at the core drains the list first. A busy interrupt does not
  * contend with submitters then, nor spin with interrupts off.
  *
  * The core sees the same events in the same order as if each had taken the

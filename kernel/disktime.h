@@ -220,7 +220,7 @@ static inline bool disktime_complete(struct disktime_dev *dev,
 	drq->pending = true;
 	/* A full barrier: pairs with the one in disktime_drain_again(). */
 	llist_add(&drq->done, &dev->done);
-	if (!READ_ONCE(dev->core.nr_queued) && !READ_ONCE(dev->core.nr_waiting))
+	if (!dt_has_items(&dev->core) && !READ_ONCE(dev->core.nr_waiting))
 		return false;
 	return disktime_complete_now(dev, drq);
 }

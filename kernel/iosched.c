@@ -236,15 +236,20 @@ static void forget_merging(struct request_queue *q, struct request *rq)
 		q->last_merge = NULL;
 }
 
-/* The request goes, whatever became of it. */
+/*
+ * The request goes, whatever became of it. What has become dispatchable is
+ * dispatched when its tag is free: see disktime_completed_request().
+ */
 static noinline void drop(struct disktime_iosched *ios, struct request *rq,
 			  struct disktime_rq *drq)
 {
 	struct disktime_dev *dev = ios->dev;
+	bool had_work, work;
 	unsigned long flags;
 	u64 now;
 
 	spin_lock_irqsave(&dev->lock, flags);
+	had_work = dt_has_work(&dev->core);
 	disktime_drain(dev);
 	if (drq->queue) {
 		now = disktime_now();
@@ -255,8 +260,11 @@ static noinline void drop(struct disktime_iosched *ios, struct request *rq,
 		disktime_queue_put(dev, drq->queue, now);
 		drq->queue = NULL;
 	}
+	work = dt_has_work(&dev->core);
 	disktime_arm(dev);
 	spin_unlock_irqrestore(&dev->lock, flags);
+	if (work && !had_work)
+		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 }
 
 /* It was promised a tag, had it, and was never inserted. */
@@ -400,7 +408,7 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 	 * Discards of many ranges would be merged here with those of any
 	 * cgroup, and without a word to us. Their bios have had their chance.
 	 */
-	if (dev->core.nr_queued && !at_head && req_op(rq) != REQ_OP_DISCARD &&
+	if (dt_has_items(&dev->core) && !at_head && req_op(rq) != REQ_OP_DISCARD &&
 	    blk_mq_sched_try_insert_merge(q, rq, free))
 		return;
 
@@ -641,7 +649,7 @@ static bool disktime_bio_merge(struct request_queue *q, struct bio *bio,
 {
 	struct disktime_iosched *ios = q->elevator->elevator_data;
 
-	return READ_ONCE(ios->dev->core.nr_queued) &&
+	return dt_has_items(&ios->dev->core) &&
 	       merge_bio(ios, q, bio, nr_segs);
 }
 

@@ -113,6 +113,7 @@ void dts_dev_counts(const struct dt_dev *dev, u64 *out)
 	out[6] = dev->counts.raced;
 	out[7] = dev->counts.clamped;
 	out[8] = dev->counts.faults;
+	out[9] = dev->counts.unasked;
 }
 
 u64 dts_wake_at(const struct dt_dev *dev)

@@ -245,10 +245,12 @@ pub struct Counts {
     pub raced: u64,
     pub clamped: u64,
     pub faults: u64,
+    /// There was work for an empty device, and nobody asked for it: never.
+    pub unasked: u64,
 }
 
 impl Counts {
-    pub(crate) const LEN: usize = 9;
+    pub(crate) const LEN: usize = 10;
 
     pub(crate) fn from_raw(raw: &[u64; Self::LEN]) -> Self {
         Counts {
@@ -261,6 +263,7 @@ impl Counts {
             raced: raw[6],
             clamped: raw[7],
             faults: raw[8],
+            unasked: raw[9],
         }
     }
 }

@@ -269,6 +269,26 @@ fn watch_finds_a_request_that_waits_while_others_are_served() {
     assert_eq!(dev.state().fault, None);
 }
 
+/// Work for an empty device that nobody asks for: whoever had to be told was not.
+#[test]
+fn watch_counts_when_nobody_asks_for_work() {
+    let (mut dev, _, queues) = device(1, false);
+    dev.insert(queues[0], at(0), Nanos(0)).unwrap();
+    dev.insert(queues[0], at(8), Nanos(0)).unwrap();
+    dev.watch(Nanos(MS));
+    assert_eq!(dev.counts().unasked, 0, "as good as at once");
+    let item = dev.dispatch(Nanos(MS)).unwrap();
+    dev.watch(Nanos(10 * SEC));
+    assert_eq!(dev.counts().unasked, 0, "the device takes its time");
+    dev.complete(item, Nanos(10 * SEC)).unwrap();
+    dev.watch(Nanos(11 * SEC));
+    assert_eq!(dev.counts().unasked, 1);
+    let item = dev.dispatch(Nanos(11 * SEC)).unwrap();
+    dev.complete(item, Nanos(11 * SEC)).unwrap();
+    dev.watch(Nanos(20 * SEC));
+    assert_eq!(dev.counts().unasked, 1, "there is nothing to be done");
+}
+
 /// Weights that make one group's turn come once in an hour are legitimate.
 #[test]
 fn watch_does_not_mistake_a_small_share_for_a_fault() {
