@@ -15,6 +15,7 @@
 #include "solo.c"
 #include "depth.c"
 #include "park.c"
+#include "chain.c"
 #include "commit.c"
 #include "spell.c"
 #include "select.c"

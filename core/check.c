@@ -28,6 +28,7 @@ enum {
 	INV_FOLD,
 	INV_LONE,
 	INV_WATCHED,
+	INV_CHAIN,
 	NR_INV,
 };
 
@@ -50,6 +51,7 @@ const char *dt_invariant(int number)
 		[INV_ACTIVE] = "a level's active weight and count are those of its busy children",
 		[INV_LONE] = "beside a level's lone entity nobody is busy",
 		[INV_WATCHED] = "of the flushers no more is parked or in the device than there is, nor of who commits",
+		[INV_CHAIN] = "no more links are in flight than there is, and somebody waits for them",
 		[INV_FOLD] = "a group has its own queues below its leaf exactly while it has children",
 		[INV_PARENT] = "a parent stands before its children in the list of groups",
 	};
@@ -252,6 +254,14 @@ static int check_group(const struct dt_dev *dev, const struct dt_group *grp)
 	return bad ? bad : check_entity(&grp->ent);
 }
 
+static bool chain_sound(const struct dt_dev *dev)
+{
+	const struct dt_chain *chain = &dev->chain;
+
+	return chain->nr_links <= dev->nr_inflight &&
+	       (chain->grp || !chain->nr_links);
+}
+
 static int check_hold(const struct dt_dev *dev)
 {
 	bool room = dev->nr_inflight < dev->depth;
@@ -350,5 +360,7 @@ int dt_check(struct dt_dev *dev)
 		return INV_CHARGED;
 	if (!watched_sound(dev))
 		return INV_WATCHED;
+	if (!chain_sound(dev))
+		return INV_CHAIN;
 	return check_hold(dev);
 }

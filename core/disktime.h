@@ -196,6 +196,8 @@ struct dt_group {
 	u64 solo_ns;			/* none before this */
 	bool well_off;			/* not late, and could use much */
 	bool paused;			/* in its last turn, with nothing to do */
+	u8 nr_apart;			/* see chain.c */
+	u64 apart_until_ns;
 	bool odd;			/* begins the other way */
 	struct dt_head head;
 	struct dt_think think;
@@ -262,7 +264,7 @@ struct dt_item {
 	bool sorted;			/* on queue->sorted as well */
 	bool light;			/* its group was behind */
 	bool follows;			/* the device had just served its queue */
-	u32 chain;			/* the turn whose group waits for it */
+	u32 chain;			/* whose link it is: a chain's serial, or 0 */
 	u8 watched;			/* enum dt_watched */
 	u64 dispatch_ns;
 	u64 vbusy;			/* dev->vbusy at dispatch */
@@ -538,6 +540,14 @@ struct dt_spells {
 	struct dt_list queues;		/* writers: struct dt_queue.party */
 };
 
+/* Who waits for what goes on in another group: chain.c. */
+struct dt_chain {
+	struct dt_group *grp;		/* it does, or NULL */
+	struct dt_group *wrote;		/* was the last, and is idle; or NULL */
+	u32 serial;			/* of grp's chain; 0 is none's */
+	u32 nr_links;			/* of it in flight */
+};
+
 struct dt_dev {
 	struct dt_group *root;
 	struct dt_tunables tun;
@@ -591,8 +601,7 @@ struct dt_dev {
 	struct dt_solo solo;
 	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;
-	u32 turn;			/* serial number; 0 is none's */
-	u32 nr_chained;			/* so many that it waits for in flight */
+	struct dt_chain chain;
 	bool holding;			/* idle for turn_grp's or turn_queue's next */
 	bool back_soon;			/* was before back_until_ns when reviewed */
 	bool work;			/* has_work; written under the lock */

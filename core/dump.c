@@ -187,6 +187,8 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 		put_num(&text, " favoured=", grp == dev->light.grp);
 		if (dev->turn_grp == grp)
 			put_num(&text, " turn_used_ns=", dev->turn_used_ns);
+		if (dev->chain.grp == grp)
+			put_num(&text, " links=", dev->chain.nr_links);
 		line(arg, text.buf);
 		for (each = grp->queue_list.next; each != &grp->queue_list;
 		     each = each->next) {

@@ -277,6 +277,8 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->slow = 0;
 	grp->well_off = false;
 	grp->paused = false;
+	grp->nr_apart = 0;
+	grp->apart_until_ns = dev->clock_ns;
 	grp->dither_ns = 0;
 	grp->dither_window = 0;
 	grp->dithered_up = false;

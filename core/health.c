@@ -11,6 +11,7 @@
  * all invariants hold afterwards.
  */
 #include "account.h"
+#include "chain.h"
 #include "commit.h"
 #include "entity.h"
 #include "select.h"
@@ -43,6 +44,7 @@ void dt_fail(struct dt_dev *dev, enum dt_fault fault, u64 now)
 	dev->turn_grp = NULL;
 	dev->turn_queue = NULL;
 	dev->back = NULL;
+	dt_chain_forget(dev, NULL);
 	dev->hold_idle_ns = 0;
 	/* One list from here on: the express items first. */
 	while (!dt_list_empty(&dev->express)) {

@@ -33,11 +33,10 @@
  * behind; also while its requests are in the device and nothing of it is queued,
  * as whatever filled the free slots would be served before it.
  *
- * A commit goes on in another group: its process waits for the file system's
- * journal, whose requests go express. What goes express while the group that
- * has the turn has nothing queued or in flight is taken to be what it waits
- * for, a link of its chain: the turn goes on while that is in flight, think
- * times are from link to link, and the group pays for it in virtual time.
+ * A commit goes on in another group, the file system's journal: what a group
+ * waits for there counts as its own (chain.c). Who has lost its turn between two
+ * links has it again like who paused: once another has had a part of a turn, and
+ * if it is behind.
  *
  * dev->work says whether a dispatch would return an item. It is derived anew
  * after every event, under the lock, from the same state that the dispatch
@@ -46,6 +45,7 @@
  */
 #include "account.h"
 #include "cache.h"
+#include "chain.h"
 #include "commit.h"
 #include "cost.h"
 #include "depth.h"
@@ -146,9 +146,8 @@ static void think_sample(struct dt_think *think, u64 sample)
 		think->samples++;
 }
 
-/* The entity issues now: a sample if it has nothing queued or in flight. */
-static void think_end(const struct dt_dev *dev, const struct dt_entity *ent,
-		      struct dt_think *think)
+void dt_think_end(const struct dt_dev *dev, const struct dt_entity *ent,
+		  struct dt_think *think)
 {
 	u64 longest = dt_max(2 * dev->tun.idle_ns, DT_NSEC_PER_MSEC);
 
@@ -389,8 +388,6 @@ static void begin_turn(struct dt_dev *dev, struct dt_group *grp)
 	dev->turn_grp = grp;
 	dev->turn_queue = NULL;
 	dev->turn_used_ns = 0;
-	dev->nr_chained = 0;
-	dev->turn += dev->turn == ~0u ? 2 : 1;
 	grp->stats.slices++;
 }
 
@@ -402,7 +399,8 @@ static bool hold(struct dt_dev *dev, const struct dt_think *think,
 	/* With no request free it cannot issue before others are served. */
 	if (!ent->nr_granted && !dt_gate_keeps_for(dev, dev->turn_grp))
 		return false;
-	until = wait_until(dev, think, ent->nr_inflight + dev->nr_chained);
+	until = wait_until(dev, think, ent->nr_inflight +
+					dt_chain_links(dev, dev->turn_grp));
 	if (!until)
 		return false;
 	dev->holding = true;
@@ -422,15 +420,30 @@ static void pause_turn(struct dt_dev *dev)
 	end_turn(dev);
 }
 
-/* Whether who paused is back, and would be first in line had it not. */
-static bool gives_way(const struct dt_dev *dev)
+/* Whose chain goes on though it has not the turn. */
+static struct dt_group *chained(const struct dt_dev *dev)
 {
-	const struct dt_group *back = dev->back;
+	struct dt_group *grp = dev->chain.nr_links ? dev->chain.grp : NULL;
 
-	return back && back->own->nr_queued &&
-	       dev->turn_used_ns >= full_turn(dev) / BACK_PART &&
-	       goes_ahead_of(back->own, dev->turn_grp->own) &&
-	       stands_first(dev, back->own, 0);
+	return grp && grp != dev->turn_grp && !grp->own->nr_queued ? grp : NULL;
+}
+
+static bool claims(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return goes_ahead_of(grp->own, dev->turn_grp->own) &&
+	       stands_first(dev, grp->own, 0);
+}
+
+/* Who would be first had it not paused, or not lost its turn within a chain. */
+static struct dt_group *claimant(const struct dt_dev *dev)
+{
+	struct dt_group *back = dev->back, *waits = chained(dev);
+
+	if (dev->turn_used_ns < full_turn(dev) / BACK_PART)
+		return NULL;
+	if (back && back->own->nr_queued && claims(dev, back))
+		return back;
+	return waits && claims(dev, waits) ? waits : NULL;
 }
 
 /*
@@ -447,16 +460,28 @@ static void review_turn(struct dt_dev *dev)
 	stop_holding(dev);
 	if (!grp)
 		return;
-	if (better_class_waits(grp->own) || gives_way(dev)) {
+	if (better_class_waits(grp->own)) {
 		end_turn(dev);
 		return;
+	}
+	next = claimant(dev);
+	if (next && next->own->nr_queued) {
+		end_turn(dev);
+		return;
+	}
+	if (next) {
+		begin_turn(dev, next);
+		grp = next;
+		queue = NULL;
 	}
 	if (queue && dt_line_best(&grp->queues.ready) < queue->ent.class)
 		dev->turn_queue = queue = NULL;
 	if (dev->turn_used_ns >= turn_length(dev)) {
 		if (queue)
 			end_within(dev, queue);
-		next = awaited(dev);
+		next = chained(dev);
+		if (!next || !stands_first(dev, next->own, 0))
+			next = awaited(dev);
 		if (next) {
 			begin_turn(dev, next);
 			grp = next;
@@ -521,6 +546,7 @@ void dt_dev_review(struct dt_dev *dev)
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 {
 	dt_depth_forget(dev, grp);
+	dt_chain_forget(dev, grp);
 	if (dev->back == grp)
 		dev->back = NULL;
 	if (dev->turn_grp != grp)
@@ -573,15 +599,6 @@ static bool goes_express(const struct dt_group *grp)
 			 dt_virtual(EXPRESS_DEBT_NS, ent->weight));
 }
 
-/* Whether who has the turn waits for a request of this group that goes express. */
-static bool is_chained(const struct dt_dev *dev, const struct dt_group *grp)
-{
-	const struct dt_group *turn = dev->turn_grp;
-
-	return turn && turn != grp && dev->slice_ns &&
-	       !turn->own->nr_queued && !turn->own->nr_inflight;
-}
-
 void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	       struct dt_item *item, enum dt_dir dir, u64 sector, u32 sectors,
 	       unsigned int flags, u64 now)
@@ -591,8 +608,8 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	/* What is in flight stays so: only turns look at the clock here. */
 	if (unlikely(dev->slice_ns)) {
 		dt_clock(dev, now);
-		think_end(dev, &queue->ent, &queue->think);
-		think_end(dev, grp->own, &grp->think);
+		dt_think_end(dev, &queue->ent, &queue->think);
+		dt_think_end(dev, grp->own, &grp->think);
 		if (grp->paused && queue->sync)
 			dev->back = grp;
 	}
@@ -607,9 +624,8 @@ void dt_insert(struct dt_dev *dev, struct dt_queue *queue,
 	item->express = (flags & DT_INSERT_EXPRESS) && !dev->fault &&
 			goes_express(grp);
 
-	if (unlikely(item->express) && !dev->nr_chained &&
-	    is_chained(dev, grp))
-		think_end(dev, dev->turn_grp->own, &dev->turn_grp->think);
+	if (unlikely(dev->slice_ns))
+		dt_chain_queued(dev, item);
 
 	dt_queue_add(queue, item, flags & DT_INSERT_HEAD,
 		     dev->tun.order != DT_ORDER_FIFO);
@@ -795,10 +811,8 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 	dt_queue_del(queue, item);
 	dt_list_unlink(&item->all);
 	note_sending(dev, item);
-	if (!plain && unlikely(item->express) && is_chained(dev, queue->grp)) {
-		item->chain = dev->turn;
-		dev->nr_chained++;
-	}
+	if (!plain && unlikely(item->express) && dev->slice_ns)
+		dt_chain_sent(dev, item);
 	class = dt_path_dispatched(dev, queue, charge, dev->clock_ns);
 	account_wait(dev, &queue->grp->stats, item, class);
 	note_sent(dev, item, class, plain);
@@ -903,19 +917,6 @@ static __always_inline struct dt_item *dispatch(struct dt_dev *dev, u64 now,
 	return item;
 }
 
-/* A link of the chain is done, if whoever waits for it still has the turn. */
-static void chain_on(struct dt_dev *dev, u64 took_ns)
-{
-	struct dt_group *grp = dev->turn_grp;
-
-	if (!grp)
-		return;
-	dev->nr_chained--;
-	dev->turn_used_ns += took_ns;
-	dt_path_charge(dev, grp->own, took_ns);
-	grp->think.last_end_ns = dev->clock_ns;
-}
-
 static noinline struct dt_item *dispatch_any(struct dt_dev *dev, u64 now)
 {
 	return dispatch(dev, now, false);
@@ -956,8 +957,8 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item,
 	queue->think.last_end_ns = now;
 	grp->think.last_end_ns = now;
 	dt_path_completed(dev, queue, (s64)(actual - estimate));
-	if (!plain && unlikely(item->chain && item->chain == dev->turn))
-		chain_on(dev, actual);
+	if (!plain && unlikely(item->chain))
+		dt_chain_back(dev, item, actual);
 	if (!plain && item->watched)
 		dt_commits_gone(dev, item);
 	return actual;
@@ -979,6 +980,7 @@ static __always_inline u64 complete(struct dt_dev *dev, struct dt_item *item,
 	if (plain || dev->engine != DT_ENGINE_GIVEN)
 		dt_learn_cost(dev, queue, item->dir, actual);
 	if (!plain && dev->slice_ns) {
+		dt_chain_done(dev, item);
 		dt_learn_turns(dev, item, actual);
 	} else if (plain || dev->engine != DT_ENGINE_OVERLAP) {
 		dt_depth_note(dev, item);

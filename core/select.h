@@ -62,6 +62,11 @@ static inline void dt_dev_update(struct dt_dev *dev)
 /* What turns, faults and the engine mean: after each change of those. */
 dt_internal void dt_dev_derive(struct dt_dev *dev);
 
+/* The entity issues now: a sample if it has nothing queued or in flight. */
+dt_internal void dt_think_end(const struct dt_dev *dev,
+			      const struct dt_entity *ent,
+			      struct dt_think *think);
+
 /* It goes away: its turn ends, and nobody waits for it any more. */
 dt_internal void dt_forget_group(struct dt_dev *dev, struct dt_group *grp);
 dt_internal void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue);

@@ -88,6 +88,17 @@ pub struct Job {
     pub stop: u64,
     /// Busy for .0, then silent for .1, again and again; 0: always busy.
     pub flips: (u64, u64),
+    /// What goes on in another group after each request, before the next.
+    pub chain: Option<Chain>,
+}
+
+/// As many requests of another group's, express, one after another; in every second chain the
+/// first so long after the process's own was done.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain {
+    pub group: GroupId,
+    pub links: u32,
+    pub late: u64,
 }
 
 impl Job {
@@ -106,6 +117,7 @@ impl Job {
             start: 0,
             stop: u64::MAX,
             flips: (0, 0),
+            chain: None,
         }
     }
     pub fn depth(self, depth: u32) -> Self {
@@ -126,6 +138,14 @@ impl Job {
             dir: Dir::Write,
             sync: false,
             class: Class::Writeback,
+            ..self
+        }
+    }
+    /// Writes, and waits for a journal.
+    pub fn commits(self, group: GroupId, links: u32, late: u64) -> Self {
+        Job {
+            dir: Dir::Write,
+            chain: Some(Chain { group, links, late }),
             ..self
         }
     }
@@ -164,6 +184,11 @@ enum Event {
 struct Proc {
     job: Job,
     queue: QueueId,
+    /// Of the group its chain goes on in.
+    journal: Option<QueueId>,
+    /// Of its chain, 0 being its own request: which it issues next.
+    link: u32,
+    chains: u32,
     next_sector: u64,
     /// How long its requests waited from being wanted to being dispatched.
     wait_max: u64,
@@ -265,16 +290,15 @@ impl Bed {
 
     /// Adds a process; returns its number.
     pub fn job(&mut self, job: Job) -> usize {
-        let queue = self
-            .dev
-            .add_queue(
-                job.group,
-                job.sync,
-                Weight::new(job.weight).unwrap(),
-                job.class,
-                Nanos(self.now),
-            )
-            .unwrap();
+        let now = Nanos(self.now);
+        let weight = Weight::new(job.weight).unwrap();
+        let mut queue = |group| {
+            self.dev
+                .add_queue(group, job.sync, weight, job.class, now)
+                .unwrap()
+        };
+        let journal = job.chain.map(|chain| queue(chain.group));
+        let queue = queue(job.group);
         let number = self.procs.len();
         let start = job.start.max(self.now);
         for slot in 0..job.depth {
@@ -285,6 +309,9 @@ impl Bed {
             next_sector: job.base,
             job,
             queue,
+            journal,
+            link: 0,
+            chains: 0,
             wait_max: 0,
             done: 0,
             latencies: Vec::new(),
@@ -344,12 +371,14 @@ impl Bed {
             dir: proc.job.dir,
             sector,
             sectors: proc.job.sectors,
+            express: proc.link > 0,
             ..Request::default()
         };
-        let item = self
-            .dev
-            .insert(proc.queue, request, Nanos(self.now))
-            .unwrap();
+        let queue = match proc.link {
+            0 => proc.queue,
+            _ => proc.journal.unwrap(),
+        };
+        let item = self.dev.insert(queue, request, Nanos(self.now)).unwrap();
         self.owners.insert(item, (number, wanted));
         self.gap_wanted(number);
     }
@@ -418,9 +447,16 @@ impl Bed {
                 let (number, wanted) = self.owners.remove(&item).unwrap();
                 let now = self.now;
                 let proc = &mut self.procs[number];
+                let mut think = proc.job.think;
                 proc.done += 1;
                 proc.latencies.push(now - wanted);
-                let think = proc.job.think;
+                if let Some(chain) = proc.job.chain {
+                    proc.link = (proc.link + 1) % (chain.links + 1);
+                    proc.chains += u32::from(proc.link == 1);
+                    if proc.link == 1 && proc.chains % 2 == 0 {
+                        think = chain.late;
+                    }
+                }
                 self.used_tags -= 1;
                 self.grant();
                 self.at(self.now + think, Event::Issue(number));

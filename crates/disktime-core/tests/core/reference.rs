@@ -87,6 +87,9 @@ struct Group {
     usual: u64,
     /// It had nothing queued or in flight when its last turn ended.
     paused: bool,
+    /// It did not wait for its links: so often, and it is taken to do so again from then on.
+    apart: u32,
+    apart_until: u64,
 }
 
 struct Queue {
@@ -122,7 +125,7 @@ struct Item {
     estimate: u64,
     /// The device had just served its queue, and nothing else was in it.
     follows: bool,
-    /// The turn whose group waits for it.
+    /// Which chain it is a link of.
     chain: Option<u32>,
     /// What it was charged so far, in 2^-16 ns.
     shares: u64,
@@ -154,9 +157,12 @@ struct Model {
     turn_queue_had: i64,
     /// Idle time in which it was waited for.
     turn_queue_idle: i64,
-    turn: u32,
-    /// In flight, and waited for by who has the turn.
-    chained: u32,
+    /// Who waits for what others send express, which of its chains that is, and its links in flight.
+    chain_grp: Option<usize>,
+    chain: u32,
+    links: u32,
+    /// It wrote last, and was idle then.
+    wrote: Option<usize>,
     holding: bool,
     hold_until: u64,
     hold_idle: u64,
@@ -216,8 +222,10 @@ impl Model {
             turn_used: 0,
             turn_queue_had: 0,
             turn_queue_idle: 0,
-            turn: 0,
-            chained: 0,
+            chain_grp: None,
+            chain: 0,
+            links: 0,
+            wrote: None,
             holding: false,
             hold_until: 0,
             hold_idle: 0,
@@ -259,6 +267,8 @@ impl Model {
             think: Think::default(),
             usual: 0,
             paused: false,
+            apart: 0,
+            apart_until: self.now,
         });
         (number, ent)
     }
@@ -548,15 +558,18 @@ impl Model {
         self.end_turn();
     }
 
-    /// Who paused is back and first in line, and this turn is a quarter over.
-    fn gives_way(&self) -> bool {
-        self.back.is_some_and(|group| {
+    /// Who paused and is back, or whose chain goes on; first in line, and this turn is a quarter over.
+    fn claimant(&self) -> Option<usize> {
+        let turn = self.groups[self.turn_grp.unwrap()].leaf;
+        let claims = |&group: &usize| {
             let leaf = self.groups[group].leaf;
-            self.ents[leaf].queued > 0
-                && self.turn_used >= self.full_turn() / 4
-                && self.goes_before(leaf, self.groups[self.turn_grp.unwrap()].leaf)
+            self.turn_used >= self.full_turn() / 4
+                && self.goes_before(leaf, turn)
                 && self.stands_first(leaf, 0)
-        })
+        };
+        let queued = |&group: &usize| self.ents[self.groups[group].leaf].queued > 0;
+        let back = self.back.filter(queued).filter(claims);
+        back.or(self.chained().filter(claims))
     }
 
     /// By class and virtual time where their paths meet, whether or not anything of the other is queued.
@@ -584,8 +597,6 @@ impl Model {
         self.turn_grp = Some(group);
         self.turn_queue = None;
         self.turn_used = 0;
-        self.turn += 1;
-        self.chained = 0;
     }
 
     fn reads_on(&self, queue: usize) -> bool {
@@ -646,13 +657,34 @@ impl Model {
         charge as i64
     }
 
-    /// Whether who has the turn is idle, so that it may wait for what this group sends express.
-    fn is_chained(&self, group: usize) -> bool {
-        let idle = |turn: usize| {
-            let ent = &self.ents[self.groups[turn].leaf];
-            turn != group && ent.queued + ent.inflight == 0
+    /// Who waits for what this group sends express: who has the turn, or else who wrote last.
+    fn who_waits(&self, group: usize) -> Option<usize> {
+        let idle = |&other: &usize| {
+            let ent = &self.ents[self.groups[other].leaf];
+            other != group
+                && ent.queued + ent.inflight == 0
+                && !before(self.now, self.groups[other].apart_until)
         };
-        self.slice() > 0 && self.turn_grp.is_some_and(idle)
+        let waits = self.turn_grp.filter(idle);
+        waits
+            .or(self.wrote.filter(idle))
+            .filter(|_| self.slice() > 0)
+    }
+
+    fn links_of(&self, group: usize) -> u32 {
+        match self.chain_grp == Some(group) {
+            true => self.links,
+            false => 0,
+        }
+    }
+
+    /// Whose chain goes on though it has not the turn.
+    fn chained(&self) -> Option<usize> {
+        self.chain_grp.filter(|&group| {
+            self.links > 0
+                && Some(group) != self.turn_grp
+                && self.ents[self.groups[group].leaf].queued == 0
+        })
     }
 
     fn comes_first(&self, e: usize, more: u64) -> bool {
@@ -723,7 +755,8 @@ impl Model {
     }
 
     fn hold(&mut self, think: &Think, inflight: u32) -> bool {
-        let until = self.wait_until(think, inflight + self.chained);
+        let links = self.links_of(self.turn_grp.unwrap());
+        let until = self.wait_until(think, inflight + links);
         if until > 0 {
             self.holding = true;
             self.hold_until = until;
@@ -765,8 +798,16 @@ impl Model {
             let ent = &model.ents[e];
             (0..ent.class).any(|class| model.occupied(ent.parent.unwrap(), class))
         };
-        if self.path(leaf).iter().any(|&e| better_waits(self, e)) || self.gives_way() {
+        if self.path(leaf).iter().any(|&e| better_waits(self, e)) {
             return self.end_turn();
+        }
+        if let Some(next) = self.claimant() {
+            if self.ents[self.groups[next].leaf].queued > 0 {
+                return self.end_turn();
+            }
+            self.begin_turn(next);
+            group = next;
+            leaf = self.groups[group].leaf;
         }
         if let Some(queue) = self.turn_queue
             && better_waits(self, self.queues[queue].ent)
@@ -778,8 +819,10 @@ impl Model {
         {
             self.settle_queue(queue);
         }
+        let first = |&group: &usize| self.stands_first(self.groups[group].leaf, 0);
+        let next = self.chained().filter(first).or(self.awaited());
         if self.turn_used >= self.turn_length()
-            && let Some(next) = self.awaited()
+            && let Some(next) = next
         {
             self.begin_turn(next);
             group = next;
@@ -884,10 +927,28 @@ impl Model {
         if turns && self.groups[group].paused && self.queues[queue].sync {
             self.back = Some(group);
         }
-        if turns && within_debt && request.express && self.chained == 0 && self.is_chained(group) {
-            let think = &mut self.groups[self.turn_grp.unwrap()].think;
+        let express = request.express && within_debt;
+        if turns
+            && express
+            && let Some(waits) = self.who_waits(group)
+            && self.links_of(waits) == 0
+        {
+            let think = &mut self.groups[waits].think;
             if think.last_end > 0 {
                 think.sample((now - think.last_end).min(longest));
+            }
+        }
+        if turns && !express {
+            self.wrote = self.wrote.filter(|&wrote| wrote != group);
+        }
+        if turns && !express && self.chain_grp == Some(group) {
+            let own = &mut self.groups[group];
+            if self.links > 0 {
+                own.apart_until = now + ((50 * MS) << own.apart);
+                own.apart = (own.apart + 1).min(6);
+            } else {
+                own.apart = 0;
+                self.chain_grp = None;
             }
         }
         let serial = self.stamp();
@@ -896,7 +957,7 @@ impl Model {
             Item {
                 queue,
                 request,
-                express: request.express && within_debt,
+                express,
                 arrived: now,
                 serial,
                 placed: serial,
@@ -1006,9 +1067,16 @@ impl Model {
         };
         let mut item = self.waiting.remove(&id).unwrap();
         let turns = self.slice() > 0;
-        if item.express && self.is_chained(self.queues[item.queue].group) {
-            item.chain = Some(self.turn);
-            self.chained += 1;
+        if item.express
+            && let Some(waits) = self.who_waits(self.queues[item.queue].group)
+        {
+            if self.chain_grp != Some(waits) {
+                self.chain_grp = Some(waits);
+                self.chain += 1;
+                self.links = 0;
+            }
+            item.chain = Some(self.chain);
+            self.links += 1;
         }
         let queue = &mut self.queues[item.queue];
         let dir = item.request.dir as usize;
@@ -1066,15 +1134,23 @@ impl Model {
         }
         self.queues[item.queue].think.last_end = now;
         self.groups[group].think.last_end = now;
-        if item.chain == Some(self.turn)
-            && let Some(turn) = self.turn_grp
+        if item.chain == Some(self.chain)
+            && let Some(waits) = self.chain_grp
         {
-            self.chained -= 1;
-            self.turn_used += actual;
-            self.charge_path(self.groups[turn].leaf, actual as i64);
-            self.groups[turn].think.last_end = now;
+            self.links -= 1;
+            if self.turn_grp == Some(waits) {
+                self.turn_used += actual;
+            }
+            self.charge_path(self.groups[waits].leaf, actual as i64);
+            self.groups[waits].think.last_end = now;
         }
         if done {
+            let leaf = &self.ents[self.groups[group].leaf];
+            let sync = self.queues[item.queue].sync;
+            let idle = leaf.queued + leaf.inflight == 0;
+            if self.slice() > 0 && item.request.dir == Dir::Write && sync && !item.express && idle {
+                self.wrote = Some(group);
+            }
             let dir = item.request.dir as usize;
             let own = &mut self.queues[item.queue].cost[dir];
             *own = mean_of(*own, actual);

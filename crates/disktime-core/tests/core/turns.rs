@@ -336,6 +336,42 @@ fn turn_goes_on_while_its_group_waits_for_what_goes_express() {
     assert!((90..=115).contains(&links), "{links} links");
 }
 
+/// How often someone commits, per second, beside a deep reader with a tenth of its weight on a disk
+/// that serves 32 in order; and how long the longest of its requests took.
+fn commits_beside(depth: u32, late: u64) -> (f64, u64) {
+    let mut bed = Bed::new(Disk::new(1, 32, 256).rotational(), constant(8 * MS), 3);
+    let root = bed.root();
+    let groups = [
+        bed.group("commits", root, 1000),
+        bed.group("deep", root, 100),
+    ];
+    let job = Job::new(groups[0]).think(100 * US).commits(root, 3, late);
+    let commits = bed.job(job);
+    if depth > 0 {
+        bed.job(Job::new(groups[1]).depth(depth));
+    }
+    bed.run_until(SEC);
+    let before = bed.done(commits);
+    bed.run_until(61 * SEC);
+    let rate = (bed.done(commits) - before) as f64 / 4.0 / 60.0;
+    let longest = bed.latency(commits, 1.0);
+    bed.drain();
+    (rate, longest)
+}
+
+/// Who commits loses its turn where the journal is late. It has it again after a quarter of the
+/// other's, though it issues nothing itself: its next requests meet few of the other's.
+#[test]
+fn turn_is_had_again_while_its_group_waits_for_what_goes_express() {
+    let (alone, _) = commits_beside(0, MS);
+    let (rate, longest) = commits_beside(32, MS);
+    report(&format!(
+        "{rate:.1} of {alone:.1} commits/s, longest wait {} ms",
+        longest / MS
+    ));
+    assert!(rate > 0.8 * alone, "{rate:.1} of {alone:.1} commits/s");
+}
+
 /// With fewer requests than readers, a reader that waits at the gate cannot issue: holding the
 /// device for it would be time lost.
 #[test]
