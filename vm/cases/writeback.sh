@@ -22,15 +22,16 @@ group b 100
 T=/sys/kernel/tracing
 echo 1 >$T/events/disktime/disktime_pick/enable
 
-# longest_gap: ms between two requests that the disk was given.
-longest_gap() {
+# gaps: how many requests the disk was given, and ms between two of them at most.
+gaps() {
 	awk '/disktime_pick:/ {
 		for (i = 1; i < NF; i++)
 			if ($(i + 1) == "disktime_pick:") now = $i * 1000
 		if (last && now - last > most) most = now - last
 		last = now
+		count++
 	}
-	END { printf "%d\n", most }' $T/trace
+	END { printf "%d %d\n", count, most }' $T/trace
 }
 
 # commits: until there is a file.
@@ -41,28 +42,36 @@ commits() {
 }
 
 stuck=0
+told=0
 for round in $(seq "$rounds"); do
 	before=$(counter nb0 completed)
 	rm -f /tmp/enough
 	spawn commits inside a commits
 	# Open until all is written, as the last to close would write all itself.
 	exec 9<>/dev/nb0
-	inside b dd if=/dev/zero of=/dev/nb0 bs=1M count=48 seek=1 conv=notrunc 2>/dev/null || fail "a write"
+	spawn writer inside b dd if=/dev/zero of=/dev/nb0 bs=1M count=48 seek=1 conv=notrunc
+	# In another part of the writing each time.
+	sleep "0.$((round % 3 * 7 + 10))"
 	echo >$T/trace
 	touch /tmp/enough
 	reap_all
 	for _ in $(seq 600); do
-		test "$(unwritten)" = 0 && break
+		left=$(unwritten)
+		test "$left" = 0 && break
 		sleep 0.05
 	done
 	exec 9<&-
-	test "$(unwritten)" = 0 || fail "$(unwritten) KB are never written"
+	test "$left" = 0 || fail "$left KB are never written"
 	writes=$(($(counter nb0 completed) - before))
-	gap=$(longest_gap)
-	say "round $round: $writes writes, $gap ms between two at most"
+	given=$(gaps)
+	alone=${given% *}
+	gap=${given#* }
+	say "round $round: $writes writes, $alone when nobody commits any more, $gap ms between two at most"
 	test "$writes" -ge 36 || fail "the flusher has not written it"
+	test "$alone" -lt 40 || told=$((told + 1))
 	test "$gap" -lt 250 || stuck=$((stuck + 1))
 done
+test "$told" -ge 2 || fail "the flusher was never left alone in the midst of it"
 # Whoever is stuck is found by a timer, much later. The machine may pause as long, but hardly twice.
 test "$stuck" -le 1 || fail "the flusher was stuck in $stuck rounds"
 balanced nb0
