@@ -169,7 +169,7 @@ struct dt_head {
 	u64 write_ns;			/* mean of a write; 0: unknown */
 	u64 took_ns;			/* of these, lately */
 	u64 nr;				/* and so many were they */
-	u64 read_ns;			/* mean of a read */
+	u64 read_ns;			/* mean of a read, were it alone in there */
 	u32 nr_reads;			/* over so many */
 };
 
@@ -389,6 +389,8 @@ struct dt_cache {
 	u64 counted_ns;			/* when that was counted last */
 	s64 ahead_ns;			/* charged before the head has moved */
 	u32 absorbed;			/* part that was done at once, 2^-16 */
+	u64 write_end;			/* the sector behind the last of them */
+	u32 apart;			/* part of them that was far from it, 2^-16 */
 
 	/* The span since a write has waited. */
 	bool open;
@@ -398,7 +400,7 @@ struct dt_cache {
 	u64 fade_busy_ns;		/* its writes become cheaper after that */
 	u32 fade_nr;			/* and so many of them */
 	u64 known_ns;			/* reads, as they took */
-	u64 guessed_ns;			/* others, by the mean */
+	u64 guessed_ns;			/* others, at what is known of such */
 	u64 charged_ns;			/* for the writes */
 };
 
