@@ -125,7 +125,7 @@
 /* A span is so long, at least, that says something before its end. */
 #define BOUND_NS		DT_NSEC_PER_SEC
 /* Reads have taken at least so much of what they are put down at. */
-#define READS_SURE(ns)		((ns) * 7 / 8)
+#define READS_SURE(ns)		((ns) * 13 / 16)
 /* After so many writes of a span, and so long, they are cheaper by this part. */
 #define FADE_WRITES		4096
 #define FADE_NS			(2 * DT_NSEC_PER_SEC)
