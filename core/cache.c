@@ -193,7 +193,7 @@ static void learn_writes(struct dt_group *grp, u64 took_ns, u32 nr)
 	}
 }
 
-/* The binary logarithm of @nr, 2^-10, from line to line between powers of two. */
+/* The binary logarithm of @nr, 2^-10, straight between powers of two. */
 static u32 log2_of(u32 nr)
 {
 	u32 whole = 31 - (u32)__builtin_clz(nr);
