@@ -314,12 +314,20 @@ impl Disk {
         Some(read(self.queue("iosched/health")).ok()?.trim().to_owned())
     }
 
+    /// A file of disktime's in debugfs.
+    fn debug(&self, file: &str) -> Result<String> {
+        let folder = Path::new("/sys/kernel/debug/block").join(&self.name);
+        read(folder.join("sched").join(file))
+    }
+
+    /// What disktime's core knows and has in hand, if it is the scheduler.
+    pub(super) fn state(&self) -> Option<String> {
+        self.debug("state").ok()
+    }
+
     /// disktime's own counters.
     pub(super) fn counters(&self) -> BTreeMap<String, u64> {
-        let path = Path::new("/sys/kernel/debug/block")
-            .join(&self.name)
-            .join("sched/counters");
-        let text = read(path).unwrap_or_default();
+        let text = self.debug("counters").unwrap_or_default();
         text.lines()
             .filter_map(|line| {
                 let (key, value) = line.split_once(' ')?;

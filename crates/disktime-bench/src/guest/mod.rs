@@ -289,6 +289,11 @@ impl<'g, 'h> Trial<'g, 'h> {
                 }
             }
         };
+        if let Some(state) = disk.state() {
+            let path = self.ground.folder(index).join(format!("state{number}"));
+            std::fs::write(&path, state)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
         self.ground.send(&Event::End {
             run: index,
             phase: number,
