@@ -13,11 +13,13 @@ static inline bool dt_by_gap(const struct dt_dev *dev)
 
 /* Part of writes that are done before the head has moved, 2^-16. */
 #define DT_ABSORBING		4096
+#define DT_BESIDE		8192
 
 /* Whether there are enough of those to tell of a cache. */
 static inline bool dt_absorbs(const struct dt_dev *dev)
 {
-	return dev->cache.absorbed >= DT_ABSORBING;
+	return dev->cache.absorbed >= DT_ABSORBING ||
+	       dev->cache.beside >= DT_BESIDE;
 }
 
 /* An item goes to the device; only with dt_by_gap(), as all below. */
@@ -26,6 +28,7 @@ static inline void dt_cache_sent(struct dt_dev *dev, struct dt_item *item)
 	if (dev->nr_inflight == 1)
 		dev->cache.done_ns = dev->clock_ns;
 	item->done_before = dev->cache.nr_done;
+	item->taken_before = dev->cache.nr_taken;
 	if (item->dir == DT_WRITE)
 		dt_list_add_tail(&dev->cache.writes, &item->fifo);
 	else

@@ -269,6 +269,7 @@ struct dt_item {
 	u64 dispatch_ns;
 	u64 vbusy;			/* dev->vbusy at dispatch */
 	u32 done_before;		/* dev->cache.nr_done at dispatch */
+	u32 taken_before;		/* dev->cache.nr_taken at dispatch */
 	u64 estimate_ns;		/* what was charged at dispatch */
 	struct dt_node node;		/* queue->sorted; key: first sector */
 };
@@ -381,6 +382,9 @@ struct dt_solo {
 	u64 sector[DT_NR_DIRS];
 };
 
+/* Sizes that are told apart: 64 sectors, 128, to 4096 and more. */
+#define DT_CACHE_SIZES		7
+
 /* Writes that the disk has taken and not yet written; see cache.c. */
 struct dt_cache {
 	struct dt_list writes;		/* in flight, by dispatch */
@@ -388,7 +392,16 @@ struct dt_cache {
 	u32 nr_done;			/* so often it was, as far as is known */
 	u64 counted_ns;			/* when that was counted last */
 	s64 ahead_ns;			/* charged before the head has moved */
+	u32 nr_taken;			/* writes that were done */
 	u32 absorbed;			/* part that was done at once, 2^-16 */
+	u32 beside;			/* of large ones, beside a read; 2^-16 */
+	/* The large write that was done last, if nothing was since. */
+	u64 large_ns;			/* when; or 0 */
+	u64 large_took_ns;		/* alone on the bus, or 0 */
+	u32 large_size;			/* index of least_ns */
+	u64 head_ns;			/* it was at a read until then; or 0 */
+	/* What those that were took at least, by sectors' powers of two. */
+	u32 least_ns[DT_CACHE_SIZES];
 	u64 write_end;			/* the sector behind the last of them */
 	u32 apart;			/* part of them that was far from it, 2^-16 */
 

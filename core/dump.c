@@ -106,6 +106,25 @@ static void dump_costs(const struct dt_dev *dev, struct text *text)
 	put_num(text, " slow_percent=", ((u64)dev->light.slow * 100) >> 8);
 }
 
+/* What is known of a cache for writes; large writes by the power of two. */
+static void dump_cache(const struct dt_dev *dev, struct text *text)
+{
+	const struct dt_cache *cache = &dev->cache;
+	u32 n;
+
+	put_num(text, "cache at_once_percent=",
+		((u64)cache->absorbed * 100) >> 16);
+	put_num(text, " beside_percent=", ((u64)cache->beside * 100) >> 16);
+	put_num(text, " apart_percent=", ((u64)cache->apart * 100) >> 16);
+	put_num(text, " span=", cache->open);
+	put_num(text, " writes=", cache->nr);
+	put_num(text, " known_ns=", cache->known_ns);
+	put_num(text, " guessed_ns=", cache->guessed_ns);
+	put_num(text, " charged_ns=", cache->charged_ns);
+	for (n = 0; n < DT_CACHE_SIZES; n++)
+		put_num(text, n ? "," : " least_ns=", cache->least_ns[n]);
+}
+
 static void dump_commits(const struct dt_dev *dev, struct text *text)
 {
 	const struct dt_commits *commits = &dev->commits;
@@ -164,6 +183,9 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 	dump_costs(dev, &text);
 	line(arg, text.buf);
 	text.len = 0;
+	dump_cache(dev, &text);
+	line(arg, text.buf);
+	text.len = 0;
 	dump_commits(dev, &text);
 	line(arg, text.buf);
 	text.len = 0;
@@ -184,6 +206,8 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 		put_num(&text, " think_ns=", grp->think.mean_ns);
 		put_num(&text, " alone_ns=", grp->lat_alone_ns);
 		put_num(&text, " slow_percent=", ((u64)grp->slow * 100) >> 8);
+		put_num(&text, " head_ns=", grp->head.read_ns);
+		put_num(&text, "/", grp->head.write_ns);
 		put_num(&text, " favoured=", grp == dev->light.grp);
 		if (dev->turn_grp == grp)
 			put_num(&text, " turn_used_ns=", dev->turn_used_ns);
