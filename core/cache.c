@@ -19,7 +19,7 @@
  * What the reads took is known where a write was waiting all the while, as then
  * nothing was written in between: the gap is theirs alone. Other reads are put
  * down at the mean of their group's known ones, for as many as the disk had to
- * choose from; spans that are mostly made of those are not learned from. So W, and
+ * choose from; spans that are nearly all those are not learned from. So W, and
  * the number of writes, give what a write of the group takes. That is right for
  * writes anywhere, in a row, and over and over to the same place, which take
  * almost nothing, as the disk does it.
@@ -132,6 +132,8 @@
 
 /* In a span, reads at their mean are at most so many times its writes. */
 #define GUESSED			6
+/* Where nothing is known of its writes yet, of what it leaves them itself. */
+#define GUESSED_FIRST		3
 
 /* The write that closes a span is charged no more than this, or its gap. */
 #define CLOSING_MAX_NS		(100 * DT_NSEC_PER_MSEC)
@@ -277,7 +279,8 @@ static u64 end_span(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns)
 
 	cache->nr++;
 	mean = grp->head.write_ns;
-	most = mean ? GUESSED * cache->nr * mean : took / 4;
+	most = mean ? GUESSED * cache->nr * mean :
+		      GUESSED_FIRST * (took - dt_min(took, reads));
 	if (cache->open && !cache->unsure && cache->guessed_ns <= most) {
 		took -= dt_min(took, reads);
 		/* One strange span is not to be believed. */
