@@ -29,10 +29,13 @@ static inline void dt_cache_sent(struct dt_dev *dev, struct dt_item *item)
 		dev->cache.done_ns = dev->clock_ns;
 	item->done_before = dev->cache.nr_done;
 	item->taken_before = dev->cache.nr_taken;
-	if (item->dir == DT_WRITE)
+	item->long_before = dev->cache.nr_long;
+	if (item->dir == DT_WRITE) {
 		dt_list_add_tail(&dev->cache.writes, &item->fifo);
-	else
+		dev->cache.nr_writes++;
+	} else {
 		dt_list_init(&item->fifo);
+	}
 }
 
 dt_internal void dt_cache_init(struct dt_cache *cache);

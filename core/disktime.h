@@ -270,6 +270,7 @@ struct dt_item {
 	u64 vbusy;			/* dev->vbusy at dispatch */
 	u32 done_before;		/* dev->cache.nr_done at dispatch */
 	u32 taken_before;		/* dev->cache.nr_taken at dispatch */
+	u32 long_before;		/* dev->cache.nr_long at dispatch */
 	u64 estimate_ns;		/* what was charged at dispatch */
 	struct dt_node node;		/* queue->sorted; key: first sector */
 };
@@ -388,11 +389,14 @@ struct dt_solo {
 /* Writes that the disk has taken and not yet written; see cache.c. */
 struct dt_cache {
 	struct dt_list writes;		/* in flight, by dispatch */
+	u32 nr_writes;			/* of these */
 	u64 done_ns;			/* when the head was done last */
 	u32 nr_done;			/* so often it was, as far as is known */
 	u64 counted_ns;			/* when that was counted last */
 	s64 ahead_ns;			/* charged before the head has moved */
 	u32 nr_taken;			/* writes that were done */
+	u32 nr_long;			/* times that one was that took long */
+	u64 long_ns;			/* when it was last */
 	u32 absorbed;			/* part that was done at once, 2^-16 */
 	u32 beside;			/* of large ones, beside a read; 2^-16 */
 	/* The large write that was done last, if nothing was since. */

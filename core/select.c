@@ -74,8 +74,6 @@
 #define SLICE_STRICT_NS		(4 * DT_NSEC_PER_MSEC)
 /* What a wait saves on a rotational disk at least: half a long seek. */
 #define SEEK_NS			(4 * DT_NSEC_PER_MSEC)
-/* Further from its last item than this, a process does not read on. */
-#define SEEKY_SECTORS		8192
 /* What it costs to read on is forgotten after so many requests, and tried anew. */
 #define FOLLOW_FORGET		1024
 /* Below this many samples a process is given the benefit of the doubt. */
@@ -354,7 +352,7 @@ static void renew_turn(struct dt_dev *dev)
  */
 static bool reads_on(const struct dt_queue *queue)
 {
-	return queue->sync && queue->seek_mean < SEEKY_SECTORS &&
+	return queue->sync && queue->seek_mean < DT_SEEKY_SECTORS &&
 	       queue->follow_ns < SEEK_NS + queue->last_sectors * DT_SECTOR_SLOW_NS;
 }
 

@@ -16,6 +16,9 @@
 /* A part of that is while somebody who paused may be back at any time. */
 #define DT_PLENTY_PART		4
 
+/* Further from its last item than this, a process does not read on. */
+#define DT_SEEKY_SECTORS	8192
+
 /* Whether the group that has the turn is to wait until some is served. */
 static inline bool dt_has_plenty(const struct dt_dev *dev)
 {

@@ -58,12 +58,10 @@ fn lines(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 /// Scenario and variant of checks that do not hold yet. Whoever makes one hold takes it away here.
-const GAPS: [(&str, &str); 8] = [
+const GAPS: [(&str, &str); 7] = [
     // What is learned of a light writer is learned in its turn, where its writes alternate with reads
     // that are still there; what is written afterwards takes less.
     ("write-cache", "rrw-on4k-32"),
-    // Where two thirds of the time are reads, 3 % too much for each is two points: by this seed 2.4.
-    ("write-cache", "rwr-128"),
     // Reads that are the last few in the disk are known by those that were near a write that waited,
     // 5 ms, and take 7: a second of the minute.
     ("write-cache", "wrr-on4k-128"),

@@ -355,7 +355,7 @@ fn large_writes_are_known_to_lie_in_a_cache() {
         (128, last, 512, Some(150), in_row, 0.03),
         (128, last, 2048, Some(550), in_row, 0.03),
         (0, first, 512, None, random, 0.02),
-        (0, first, 2048, None, random, 0.02),
+        (0, first, 2048, None, random, 0.03),
     ] {
         let params = Params {
             write_cache,
