@@ -79,7 +79,7 @@
  * other one came in between, is what the bus takes. Who comes with k others takes
  * k times as long. So long no write of this size is said to have waited. Taken
  * for writes by the head, and charged the bus, a light writer of megabytes had
- * 22 to 28 % of the disk where 7.7 are due; now 7 to 9. Not if the cache never
+ * 15 to 28 % of the disk where 7.7 are due; now 6 to 9. Not if the cache never
  * fills: then nothing is known but that there is one.
  *
  * Nobody can leave more in the cache than its share, for long: what it has put

@@ -56,7 +56,8 @@ enum Verb {
         /// Write a result object a line to FILE, - for standard output
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
-        /// Keep what the machines left (traces, fio's reports, disktime's state) in DIR, a folder for each boot
+        /// Keep what the machines left (traces, fio's reports, disktime's state) in DIR, a folder for
+        /// each boot
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
         /// Boot anew for each scenario
