@@ -573,6 +573,7 @@ struct dt_dev {
 	struct dt_list groups;		/* all, parents before children */
 	struct dt_list active;		/* groups that hold or want requests */
 	u32 nr_active;
+	u64 several_ns;			/* when there were two last */
 	u32 nr_made;			/* groups so far */
 	struct dt_list all;		/* queued items by arrival */
 	struct dt_list express;		/* queued items that go at once */

@@ -336,7 +336,8 @@ void dt_group_note_change(struct dt_group *grp, bool busy)
 		grp->dev->nr_active++;
 	} else {
 		dt_list_del(&grp->active);
-		grp->dev->nr_active--;
+		if (grp->dev->nr_active-- == 2)
+			grp->dev->several_ns = grp->dev->clock_ns;
 	}
 }
 

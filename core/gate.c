@@ -33,7 +33,10 @@
  * the parts are the shares, and this is all the feedback there is. Beyond its part it gets a request only while
  * the device could not be kept full with what all hold together. So no disk
  * time is lost by keeping requests free, and who asks for few does not hold
- * the rest back.
+ * the rest back. But where there are as many requests as the device takes, that is
+ * always so, and who has a hundred waiting has each that is free before somebody
+ * whose last one was just done can ask for his next. The last few of many
+ * are therefore not for who holds more than his part, while the others hold little.
  *
  * Quotas by share alone, without the order and the exception, can not serve
  * three groups with two requests, and idle the device whenever a group needs
@@ -48,6 +51,12 @@
 
 /* Up to so many requests each single one matters. */
 #define TAGS_FEW	64
+
+/* Of more this part is kept free while all others hold no more than that, or */
+#define TAGS_FREE	32
+#define TAGS_LITTLE	16
+/* did lately. */
+#define LATELY_NS	(10 * DT_NSEC_PER_MSEC)
 
 void dt_gate_wait(struct dt_dev *dev, struct dt_waiter *waiter,
 		  struct dt_queue *queue, u64 now)
@@ -180,6 +189,26 @@ static bool is_furthest_behind(const struct dt_dev *dev,
 	return true;
 }
 
+/*
+ * What is free is about to be gone to somebody who holds more than his part, beside
+ * others who hold little. Who asks for few at a time asks for the next when one
+ * is done, and would find that it was given away meanwhile.
+ */
+static bool takes_the_last(const struct dt_dev *dev, const struct dt_group *grp,
+			   u64 all)
+{
+	u64 own = held(grp->own);
+
+	if (dev->tags <= TAGS_FEW || all + dev->tags / TAGS_FREE < dev->tags ||
+	    all - own > dev->tags / TAGS_LITTLE)
+		return false;
+	if (dev->nr_active > 1)
+		return own >= group_part(dev, grp) >> PART_SHIFT;
+	/* There will be two again. */
+	return 2 * own >= dev->tags &&
+	       dt_before(dev->clock_ns, dev->several_ns + LATELY_NS);
+}
+
 /* May @queue, somebody of which waits, have one more request now? */
 static bool admits(const struct dt_dev *dev, const struct dt_queue *queue)
 {
@@ -189,7 +218,7 @@ static bool admits(const struct dt_dev *dev, const struct dt_queue *queue)
 
 	/* What is parked keeps no device busy, nor would more of it. */
 	if (all < dev->depth + dev->nr_parked && !dt_is_parked(dev, queue))
-		return true;
+		return !takes_the_last(dev, queue->grp, all);
 	part = group_part(dev, queue->grp);
 	if (held(own) >= part >> PART_SHIFT) {
 		/* Only a fraction is left of its part, if that. */
