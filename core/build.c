@@ -13,6 +13,7 @@
 #include "queue.c"
 #include "entity.c"
 #include "solo.c"
+#include "pace.c"
 #include "depth.c"
 #include "park.c"
 #include "chain.c"

@@ -43,6 +43,7 @@
  *   for each request that they have outstanding. Where costs are not known w is
  *   the last of these.
  * - It falls anyway while that is for nothing.
+ * - Below one it goes on by pauses (pace.c).
  * - It moves once a window, by steps in proportion to what is left to lose: what
  *   it does is seen before it is done again.
  *
@@ -69,6 +70,7 @@
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
+#include "pace.h"
 #include "solo.h"
 #include "spell.h"
 
@@ -105,8 +107,14 @@
 #define LOSS_MAX		36000
 /* Readers may cost the others so many times what they could use. */
 #define READS_WORTH		3
+/* So much more is left to them than they are to have that two can be one. */
+#define PLENTY			2048
+/* By so much pauses are shorter at once, at most. */
+#define PAUSE_HALF		32768
 /* Of so many one is much. */
 #define FEW			8
+/* Nobody fills a device with so few. */
+#define LITTLE			16
 /* So much is left to others that it costs them nothing. */
 #define FOR_NOTHING		(65536 - LOSS / 4)
 
@@ -240,14 +248,14 @@ static noinline bool path_lags(const struct dt_dev *dev,
 	return false;
 }
 
-/* No more than its part of the slots, were there one more. */
+/* No more than its part of the slots, of many less: were there one more. */
 static inline bool holds_little(const struct dt_dev *dev,
 				const struct dt_group *grp)
 {
 	const struct dt_entity *own = grp->own;
+	u32 held = own->nr_queued + own->nr_inflight;
 
-	return (dev->nr_active + 1) * (own->nr_queued + own->nr_inflight) <=
-	       dev->depth;
+	return (dev->nr_active + (held > LITTLE)) * held <= dev->depth;
 }
 
 dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
@@ -411,6 +419,7 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 	light->slow = 0;
 	light->worth = 0;
 	light->stuck = 0;
+	light->pause = 0;
 	if (!grp)
 		return;
 	/* What is left to the others is known where another was. */
@@ -665,7 +674,12 @@ static void set_limit(struct dt_dev *dev, u64 limit)
 
 static void allow_more(struct dt_dev *dev)
 {
-	set_limit(dev, dev->limit + dev->limit / 16 + 1);
+	u32 pause = dev->light.pause;
+
+	if (pause)
+		dev->light.pause = pause - (pause + 3) / 4;
+	else
+		set_limit(dev, dev->limit + dev->limit / 16 + 1);
 }
 
 /* Whether the favoured group is as late as it was, with nobody in its way. */
@@ -673,6 +687,9 @@ static bool is_stuck(struct dt_dev *dev)
 {
 	struct dt_light *light = &dev->light;
 
+	/* It was favoured before it was seen how late it is. */
+	if (dev->limit > 1)
+		light->slow_then = dt_max(light->slow_then, light->slow);
 	if (!light->grp || dev->limit > 1 || light->slow <= SLOW ||
 	    4ull * light->slow < 3ull * light->slow_then)
 		light->stuck = 0;
@@ -730,23 +747,38 @@ static void move_limit(struct dt_dev *dev)
 	u64 limit = dt_min(dev->limit, light->most), far;
 	bool nothing = kept > FOR_NOTHING && !light->grp;
 
-	if (kept < keep) {
+	if (kept < keep && light->pause) {
+		dt_pause_less(dev, dt_div((u64)(keep - kept) << 16, keep));
+	} else if (kept < keep) {
 		set_limit(dev, limit + 1 + dt_div(limit * (keep - kept), keep));
 	} else if (nothing || (ours > SLOW && 16 * ours > 17 * theirs)) {
 		part = dt_div((u64)(kept - keep) << 17, kept);
 		/* Half of the way. */
 		if (!nothing)
 			part = dt_min(part, dt_div((ours - theirs) << 16, ours));
+		if (dev->limit <= 1) {
+			if (ours > SLOW && 8 * ours > 9 * theirs)
+				dt_pause_more(dev, part);
+			set_limit(dev, 1);
+			return;
+		}
 		part *= limit;
 		/* Less than one is none, but where there are few to lose. */
 		if (limit <= FEW)
 			part += 32768;
 		part >>= 16;
+		/* Where one of two is more than they are to lose pauses are shorter. */
+		if (limit == 2 && kept > keep + PLENTY)
+			part = 1;
 		/* Where that costs the others nothing; see FAR. */
 		far = limit > 4 * FEW && kept > FOR_NOTHING &&
 		      !light->beside_reads ? dt_min(ours / (4 * SLOW), FAR) : 0;
 		set_limit(dev, limit - dt_min(part, limit / 4 + 1 +
 					      limit / 2 * far / FAR));
+	} else if (light->pause && (ours < SLOW_LOW || 16 * theirs > 17 * ours)) {
+		part = ours < theirs ?
+		       dt_div((theirs - ours) << 16, theirs) : 0;
+		dt_pause_less(dev, dt_min(part, PAUSE_HALF));
 	} else if (ours < SLOW_LOW || 8 * theirs > 9 * ours) {
 		allow_more(dev);
 	}
@@ -898,6 +930,7 @@ static noinline void look_and_see(struct dt_dev *dev,
 				  bool sample)
 {
 	look(dev, item, latency, sample);
+	dt_pause_note(dev, item, latency);
 	dev->light.on = dev->light.nr || dev->light.probing ||
 			dev->limit != dev->depth || dev->spells.phase;
 }

@@ -452,6 +452,9 @@ struct dt_light {
 	u64 again_ns;			/* nobody is before this */
 	u64 read_ns;			/* when a read was completed last */
 
+	u32 pause;			/* after one of them, in 2^-3 of what it took */
+	u64 resume_ns;			/* when that is over */
+
 	bool freeing;			/* nobody is held back for now */
 	u32 limit_then;			/* what it was before */
 	u64 free_from_ns;

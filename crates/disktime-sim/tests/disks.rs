@@ -678,6 +678,33 @@ fn what_others_had_while_a_cache_filled_is_not_theirs_for_ever() {
     assert!(progress.iter().all(|&p| p > 0.42), "{progress:?}");
 }
 
+/// A SATA drive's interface takes one after the other: with one large write always in it small ones
+/// have 0.25 of what they do alone, and no division of the slots leaves them more. With sixteen, half
+/// of its slots, they had 0.01.
+#[test]
+fn small_writes_beside_large_ones_have_half_of_what_they_do_alone() {
+    for (small, large) in [(8, (128, 8)), (8, (128, 256)), (16, (1024, 32))] {
+        let loads = [(Mix::Write, 4, small), (Mix::Write, large.0, large.1)];
+        let (progress, _) = pair(ssd::Params::sata(), loads, 4);
+        println!("{loads:?}: {progress:.3?}");
+        assert!(
+            progress.iter().all(|&p| p > 0.37),
+            "{loads:?}: {progress:?}"
+        );
+    }
+}
+
+/// The block layer has 256 requests for a drive that takes more, which one who has as many
+/// outstanding can hold all of: each that is free is his before anybody else can ask for it. So the
+/// first had 0.19 of what it does alone.
+#[test]
+fn who_asks_for_few_finds_requests_that_another_would_take() {
+    let loads = [(Mix::Write, 4, 8), (Mix::Write, 128, 256)];
+    let (progress, _) = pair_after(SEC / 10, ssd::Params::nvme(), loads, 4, 256);
+    println!("{progress:.3?}");
+    assert!(progress.iter().all(|&p| p > 0.37), "{progress:?}");
+}
+
 /// One reader asks for 0.07 of the drive. Costs that are learned beside it do not say so, which
 /// must not be at its neighbour's expense.
 #[test]
