@@ -920,6 +920,8 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 			       dev->nr_inflight != dev->nr_heavy ? 3 : 1) *
 			      LOOK_LONGEST * light->look_ns)) {
 		/* Too little came to tell, or none, and none is on its way. */
+		if (!light->nr && dev->nr_inflight == dev->nr_heavy)
+			light->pause = 0;
 		allow_more(dev);
 		next_look(dev);
 	}

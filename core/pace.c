@@ -8,10 +8,10 @@
  * eight writes of 4 KB beside writes of 128 KB had a quarter of what they do
  * alone at a limit of one, and no division of the slots gives them more.
  *
- * So at a limit of one each of theirs is followed by a pause, in parts of what it
- * took itself, which needs no costs. The pause is found as the limit is
- * (depth.c), of which it goes on below one: with a pause of p the others have
- * 1 / (1 + p) of what one at a time has. None is longer than PAUSE_LOOKS, which is 64 ms, and
+ * So at a limit of one each of theirs is followed by a pause, in parts of what
+ * it took itself, which needs no costs. The pause is found as the limit is, which
+ * it carries on below one (depth.c): with one of p the others have 1 / (1 + p) of
+ * what one at a time has. None is longer than PAUSE_LOOKS, which is 64 ms, and
  * where requests take longer than 16 ms about 32 of those.
  *
  * It needs no timer. What they are held back for is in the device, and the
@@ -34,7 +34,8 @@ void dt_pause_more(struct dt_dev *dev, u64 part)
 
 	part = dt_min(part, PAUSE_WHOLE / 4);
 	now = dt_div((u64)then << 16, PAUSE_WHOLE - part);
-	dev->light.pause = (u32)dt_min(dt_max(now, then + 1ull) - PAUSE_ONE, PAUSE_MOST);
+	now = dt_max(now, then + 1ull) - PAUSE_ONE;
+	dev->light.pause = (u32)dt_min(now, PAUSE_MOST);
 }
 
 void dt_pause_less(struct dt_dev *dev, u64 part)
