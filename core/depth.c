@@ -107,7 +107,7 @@
 #define LOSS_MAX		36000
 /* Readers may cost the others so many times what they could use. */
 #define READS_WORTH		3
-/* So much more is left to them than they are to have that two can be one. */
+/* They have so much more than is to be left to them that two can become one. */
 #define PLENTY			2048
 /* By so much pauses are shorter at once, at most. */
 #define PAUSE_HALF		32768
@@ -248,7 +248,7 @@ static noinline bool path_lags(const struct dt_dev *dev,
 	return false;
 }
 
-/* No more than its part of the slots, of many less: were there one more. */
+/* No more than its part of the slots; of more than a few, were there one more. */
 static inline bool holds_little(const struct dt_dev *dev,
 				const struct dt_group *grp)
 {
@@ -757,7 +757,9 @@ static void move_limit(struct dt_dev *dev)
 		if (!nothing)
 			part = dt_min(part, dt_div((ours - theirs) << 16, ours));
 		if (dev->limit <= 1) {
-			if (ours > SLOW && 8 * ours > 9 * theirs)
+			/* With one slot nobody else's is there meanwhile. */
+			if (dev->depth > 1 && ours > SLOW &&
+			    8 * ours > 9 * theirs)
 				dt_pause_more(dev, part);
 			set_limit(dev, 1);
 			return;

@@ -52,10 +52,10 @@
 /* Up to so many requests each single one matters. */
 #define TAGS_FEW	64
 
-/* Of more this part is kept free while all others hold no more than that, or */
+/* Of more one in so many is kept free, while the others hold one in so many. */
 #define TAGS_FREE	32
 #define TAGS_LITTLE	16
-/* did lately. */
+/* Or there were others so lately. */
 #define LATELY_NS	(10 * DT_NSEC_PER_MSEC)
 
 void dt_gate_wait(struct dt_dev *dev, struct dt_waiter *waiter,
@@ -190,8 +190,8 @@ static bool is_furthest_behind(const struct dt_dev *dev,
 }
 
 /*
- * What is free is about to be gone to somebody who holds more than his part, beside
- * others who hold little. Who asks for few at a time asks for the next when one
+ * What is free is about to be gone to somebody who holds more than his part,
+ * beside others who hold little. Who asks for few at a time asks for the next when one
  * is done, and would find that it was given away meanwhile.
  */
 static bool takes_the_last(const struct dt_dev *dev, const struct dt_group *grp,

@@ -682,7 +682,7 @@ fn what_others_had_while_a_cache_filled_is_not_theirs_for_ever() {
 /// have 0.25 of what they do alone, and no division of the slots leaves them more. With sixteen, half
 /// of its slots, they had 0.01.
 #[test]
-fn small_writes_beside_large_ones_have_half_of_what_they_do_alone() {
+fn small_writes_beside_large_ones_keep_nearly_half_of_what_they_do_alone() {
     for (small, large) in [(8, (128, 8)), (8, (128, 256)), (16, (1024, 32))] {
         let loads = [(Mix::Write, 4, small), (Mix::Write, large.0, large.1)];
         let (progress, _) = pair(ssd::Params::sata(), loads, 4);
