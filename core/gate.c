@@ -219,6 +219,9 @@ static bool admits(const struct dt_dev *dev, const struct dt_queue *queue)
 	/* What is parked keeps no device busy, nor would more of it. */
 	if (all < dev->depth + dev->nr_parked && !dt_is_parked(dev, queue))
 		return !takes_the_last(dev, queue->grp, all);
+	/* Who asks for the next when one is done is away for a moment. */
+	if (dev->nr_active == 1 && takes_the_last(dev, queue->grp, all))
+		return false;
 	part = group_part(dev, queue->grp);
 	if (held(own) >= part >> PART_SHIFT) {
 		/* Only a fraction is left of its part, if that. */
