@@ -59,6 +59,9 @@
  * is as near as can be: taken for one of those who are chosen from, a reader of
  * 64 KB in a row beside a buffered writer had 41 to 47 % of the disk, for 50.
  *
+ * Where the cache never fills, but is written out in one go while a read waits,
+ * that is seen, and is what is learned by and charged: drain.c.
+ *
  * Thus all charges add up to the busy time and what is charged in advance, which
  * is at most a few seconds, and of a steady load always the same.
  *
@@ -105,6 +108,7 @@
  * cache that is one, too: 66.8 % for 61.5).
  */
 #include "cache.h"
+#include "drain.h"
 #include "line.h"
 #include "select.h"
 
@@ -254,6 +258,7 @@ static void learn_writes(struct dt_group *grp, u64 took_ns, u32 nr)
 {
 	struct dt_head *head = &grp->head;
 
+	head->by_drains = false;
 	head->took_ns += took_ns;
 	head->nr += nr;
 	if (head->write_ns ||
@@ -378,8 +383,7 @@ static u64 charge_write(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
 		charge = end_span(dev, grp, gap_ns);
 	} else {
 		bound_writes(dev, grp);
-		if (grp->head.write_ns)
-			charge = grp->head.write_ns;
+		charge = dt_drain_write(dev, grp, gap_ns);
 		cache->nr++;
 		cache->charged_ns += charge;
 	}
@@ -406,9 +410,16 @@ static u64 charge_read(struct dt_dev *dev, const struct dt_queue *queue,
 		       u64 gap_ns, bool alone)
 {
 	struct dt_cache *cache = &dev->cache;
+	bool drained = dt_drain_read(dev, queue, gap_ns, alone);
 	u64 charge = gap_ns;
 	s64 part;
 
+	if (cache->drains.on && !alone) {
+		if (drained)
+			charge = queue->grp->head.short_ns;
+		cache->known_ns += charge;
+		return charge;
+	}
 	note_read(dev, queue, gap_ns, alone);
 	if (alone || !cache->ahead_ns)
 		return gap_ns;
@@ -542,12 +553,16 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 	else
 		cache->done_ns = dev->clock_ns;
 	/* Too little was charged, or too much: from now on gaps are, or it is lost. */
-	if (cache->ahead_ns < -AHEAD_MAX_NS)
+	if (cache->ahead_ns < -AHEAD_MAX_NS && !cache->drains.on)
 		charge = dt_max(charge, gap_ns);
 	cache->ahead_ns += (s64)(charge - gap_ns);
+	dt_drain_look(dev);
 	if (cache->ahead_ns > AHEAD_MAX_NS) {
 		dev->excess_ns -= cache->ahead_ns - AHEAD_MAX_NS;
 		cache->ahead_ns = AHEAD_MAX_NS;
+	} else if (cache->ahead_ns < -AHEAD_MAX_NS && cache->drains.on) {
+		dev->excess_ns += -AHEAD_MAX_NS - cache->ahead_ns;
+		cache->ahead_ns = -AHEAD_MAX_NS;
 	}
 	return charge;
 }

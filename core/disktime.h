@@ -171,6 +171,11 @@ struct dt_head {
 	u64 nr;				/* and so many were they */
 	u64 read_ns;			/* mean of a read, were it alone in there */
 	u32 nr_reads;			/* over so many */
+	/* See drain.c. */
+	u32 nr_short;			/* and this over so many: */
+	u64 short_ns;			/* mean of gaps that are not long */
+	u32 scaled;			/* drains.nr_scales, when it wrote last */
+	bool by_drains;			/* write_ns was learned in drains alone */
 };
 
 /* What every request of its own touches comes first here, and in a queue. */
@@ -387,6 +392,34 @@ struct dt_solo {
 #define DT_CACHE_SIZES		7
 
 /* Writes that the disk has taken and not yet written; see cache.c. */
+/* What a cache writes while a read waits; see drain.c. In busy time: */
+struct dt_drains {
+	bool on;			/* nearly all of it is seen in long gaps */
+	bool sees;			/* it was, in the last window */
+	/* Lately: halved with each window. */
+	u64 wrote_ns;			/* in long gaps of reads */
+	u64 plain_ns;			/* gaps that are not */
+	u64 doubt_ns;			/* and that may be */
+	u64 put_ns;			/* charged for writes in advance */
+	u32 nr_long;			/* long gaps, in sixteenths */
+	/* In this window. */
+	bool compares;			/* it can be compared with the one before */
+	bool window_unknown;		/* with writes of unknown cost */
+	u64 from_busy_ns;
+	u64 window_put_ns;
+	u64 window_wrote_ns;
+	u64 window_nr;			/* writes */
+	s64 low_ns;			/* least that was charged in advance */
+	s64 low_before_ns;		/* in the one before */
+	/* What is to become of the costs of writes. */
+	u32 nr_scales;
+	u32 scale;			/* the last factor, 2^-10 */
+	/* Since nothing is known of whoever writes. */
+	u64 all_nr;
+	u64 all_wrote_ns;
+	u64 write_ns;			/* mean of a write in drains; or 0 */
+};
+
 struct dt_cache {
 	struct dt_list writes;		/* in flight, by dispatch */
 	u32 nr_writes;			/* of these */
@@ -419,6 +452,8 @@ struct dt_cache {
 	u64 known_ns;			/* reads, as they took */
 	u64 guessed_ns;			/* others, at what is known of such */
 	u64 charged_ns;			/* for the writes */
+
+	struct dt_drains drains;
 };
 
 /* The request that took least time in the device; 0: none did. */

@@ -424,6 +424,65 @@ fn a_reader_gets_its_half_beside_a_writer_with_all_defaults() {
     assert!(took < 2.5 * ALONE, "{took}");
 }
 
+/// Part of the disk's time, from the twentieth second on, of processes that read 4 KB of 64 MiB at random,
+/// beside one that writes behind, equal weights. They begin within a tenth of a second of it.
+fn random_readers(readers: u64, write_cache: u32, write: Pattern, seed: u64) -> f64 {
+    let random = |at: u64| Proc {
+        pattern: Pattern::Random,
+        start_ns: seed * 37 % 100 * MS,
+        limit: None,
+        ..reader(0, at * 64, 64)
+    };
+    let behind = Proc {
+        pattern: write,
+        sectors: 128,
+        start_ns: seed * 61 % 100 * MS,
+        ..writer(1, 10_000, 6 * 1024)
+    };
+    let mut procs: Vec<Proc> = (0..readers).map(random).collect();
+    procs.push(behind);
+    let spec = Spec {
+        write_cache,
+        ..Spec::new(Model::St3250620as)
+    };
+    let mut sim = start(
+        Setup {
+            disk: spec.make().unwrap(),
+            nr_requests: Some(256),
+            seed,
+            ..setup(vec![group(100, Some(limits(25, 50))); 2], procs)
+        },
+        Silent,
+    );
+    sim.run(20 * SEC).unwrap();
+    let before = [0, 1].map(|group| sim.tally(group).true_ns);
+    sim.run(60 * SEC).unwrap();
+    let had = [0, 1].map(|group| (sim.tally(group).true_ns - before[group]) as f64);
+    had[0] / (had[0] + had[1])
+}
+
+#[test]
+fn what_a_cache_writes_in_one_go_is_its_writers_time() {
+    for (readers, write_cache) in [(1, 16), (1, 128), (1, 256), (2, 64), (8, 128)] {
+        for seed in 1..=6 {
+            let part = random_readers(readers, write_cache, Pattern::Sequential, seed);
+            println!("{readers} beside {write_cache}, seed {seed}: {part:.4}");
+            assert!(
+                (part - 0.5).abs() < 0.03,
+                "{readers}, {write_cache}, {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_writer_does_not_take_the_last_request_while_a_reader_wakes_up() {
+    for seed in 1..=3 {
+        let part = random_readers(1, 256, Pattern::Random, seed);
+        assert!((part - 0.5).abs() < 0.05, "seed {seed}: {part:.4}");
+    }
+}
+
 #[test]
 fn limits_that_cannot_be_are_refused() {
     let refused = |own, machine| {
