@@ -406,11 +406,12 @@ static void note_read(struct dt_dev *dev, const struct dt_queue *queue,
 	}
 }
 
-static u64 charge_read(struct dt_dev *dev, const struct dt_queue *queue,
+static u64 charge_read(struct dt_dev *dev, const struct dt_item *item,
 		       u64 gap_ns, bool alone)
 {
+	const struct dt_queue *queue = item->queue;
 	struct dt_cache *cache = &dev->cache;
-	bool drained = dt_drain_read(dev, queue, gap_ns, alone);
+	bool drained = dt_drain_read(dev, item, gap_ns, alone);
 	u64 charge = gap_ns;
 	s64 part;
 
@@ -546,7 +547,7 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 	if (write)
 		charge = charge_write(dev, grp, gap_ns, waited);
 	else
-		charge = charge_read(dev, item->queue, gap_ns, full);
+		charge = charge_read(dev, item, gap_ns, full);
 	/* The head may be busy with something else, which is not done yet. */
 	if (write && !waited && grp->head.write_ns && dev->nr_inflight > 1)
 		gap_ns = 0;

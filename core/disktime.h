@@ -391,7 +391,6 @@ struct dt_solo {
 /* Sizes that are told apart: 64 sectors, 128, to 4096 and more. */
 #define DT_CACHE_SIZES		7
 
-/* Writes that the disk has taken and not yet written; see cache.c. */
 /* What a cache writes while a read waits; see drain.c. In busy time: */
 struct dt_drains {
 	bool on;			/* nearly all of it is seen in long gaps */
@@ -420,6 +419,7 @@ struct dt_drains {
 	u64 write_ns;			/* mean of a write in drains; or 0 */
 };
 
+/* Writes that the disk has taken and not yet written; see cache.c. */
 struct dt_cache {
 	struct dt_list writes;		/* in flight, by dispatch */
 	u32 nr_writes;			/* of these */

@@ -78,12 +78,12 @@ static bool sees_drains(const struct dt_drains *drains)
 		       (drains->on ? 64 : 128) * drains->doubt_ns;
 }
 
-bool dt_drain_read(struct dt_dev *dev, const struct dt_queue *queue, u64 gap_ns,
+bool dt_drain_read(struct dt_dev *dev, const struct dt_item *item, u64 gap_ns,
 		   bool alone)
 {
 	struct dt_drains *drains = &dev->cache.drains;
-	struct dt_head *head = &queue->grp->head;
-	u64 most = DRAIN_READ_NS + queue->last_sectors * DT_SECTOR_SLOW_NS;
+	struct dt_head *head = &item->queue->grp->head;
+	u64 most = DRAIN_READ_NS + item->sectors * DT_SECTOR_SLOW_NS;
 	u64 sample = dt_max(dt_min(gap_ns, most), 1);
 
 	if (head->nr_short < DRAIN_FIRST) {

@@ -9,7 +9,7 @@
  * A read was done, @gap_ns after the head was done before; @alone: with a write
  * that waited all the while. Whether the cache was written out meanwhile.
  */
-dt_internal bool dt_drain_read(struct dt_dev *dev, const struct dt_queue *queue,
+dt_internal bool dt_drain_read(struct dt_dev *dev, const struct dt_item *item,
 			       u64 gap_ns, bool alone);
 /* A write was taken by the cache, @gap_ns after that: what it is charged. */
 dt_internal u64 dt_drain_write(struct dt_dev *dev, struct dt_group *grp,

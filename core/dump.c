@@ -117,6 +117,7 @@ static void dump_cache(const struct dt_dev *dev, struct text *text)
 	put_num(text, " beside_percent=", ((u64)cache->beside * 100) >> 16);
 	put_num(text, " apart_percent=", ((u64)cache->apart * 100) >> 16);
 	put_num(text, " span=", cache->open);
+	put_num(text, " drains=", cache->drains.on);
 	put_num(text, " writes=", cache->nr);
 	put_num(text, " known_ns=", cache->known_ns);
 	put_num(text, " guessed_ns=", cache->guessed_ns);
