@@ -15,6 +15,7 @@
 #include "entity.c"
 #include "solo.c"
 #include "pace.c"
+#include "wide.c"
 #include "depth.c"
 #include "park.c"
 #include "chain.c"

@@ -46,6 +46,7 @@
 #include "cost.h"
 #include "solo.h"
 #include "spell.h"
+#include "wide.h"
 
 /* First guess on a device of which nothing is known. */
 #define BASE_UNKNOWN_NS		(100 * DT_NSEC_PER_USEC)
@@ -376,6 +377,7 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 	else if (!dev->solo.known)
 		learn(fit, busy_ns);
 	fit->alike = !dt_load_both(&fit->load) && fit->least == fit->most;
+	dt_wide_window(dev, dt_load_nr(&fit->load), busy_ns);
 	/* Only unlike requests can be told apart, and need to be. */
 	fit->dither = !fit->starved && !fit->alike;
 	scale = (fit->scale + fraction(busy_ns, worth(fit, &fit->load))) / 2;
@@ -420,6 +422,8 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	if (unlikely(sectors != fit->least)) {
 		fit->least = dt_min(fit->least, sectors);
 		fit->most = dt_max(fit->most, sectors);
+		if (dt_is_wide(dev) && fit->least != fit->most)
+			dt_wide_end(dev);
 	}
 	/* It was full until now, but for a few, or somebody waits. */
 	if (!dev->nr_queued &&

@@ -73,6 +73,7 @@
 #include "pace.h"
 #include "solo.h"
 #include "spell.h"
+#include "wide.h"
 
 /* How slow is in 2^-8, and no more than this. */
 #define SLOW_SHIFT		8
@@ -255,7 +256,7 @@ static inline bool holds_little(const struct dt_dev *dev,
 	const struct dt_entity *own = grp->own;
 	u32 held = own->nr_queued + own->nr_inflight;
 
-	return (dev->nr_active + (held > LITTLE)) * held <= dev->depth;
+	return (dev->nr_active + (held > LITTLE)) * held <= dev->wide.usual;
 }
 
 dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
@@ -937,6 +938,8 @@ static noinline void look_and_see(struct dt_dev *dev,
 	dt_pause_note(dev, item, latency);
 	dev->light.on = dev->light.nr || dev->light.probing ||
 			dev->limit != dev->depth || dev->spells.phase;
+	if (dt_is_wide(dev) && dev->light.on)
+		dt_wide_end(dev);
 }
 
 dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)

@@ -360,6 +360,14 @@ struct dt_fit {
 	u64 cost_then[DT_NR_DIRS][DT_NR_COSTS];
 };
 
+/* More in flight than usual; see wide.c. */
+struct dt_wide {
+	u32 usual;			/* what it is otherwise */
+	u64 from_ns;			/* since when, if it is */
+	u64 calm_ns;			/* since when all is alike, and nobody light */
+	u64 after_ns;			/* so long after that it begins */
+};
+
 #define DT_SOLO_SPANS		4
 
 /* Who has the device for itself, to see what its requests take; see solo.c. */
@@ -373,6 +381,7 @@ struct dt_solo {
 	u64 worth;			/* of the last of these, 2^-16 */
 	struct dt_span span;		/* what was seen */
 	u64 from_ns;
+	u64 owed_ns;			/* to the others, as the last one took so long */
 	u64 next_ns;			/* none before this */
 
 	/* All. */
@@ -656,6 +665,7 @@ struct dt_dev {
 	u32 limit;			/* how many of those that are not light */
 	u32 nr_heavy;			/* so many of those are in flight */
 	struct dt_light light;
+	struct dt_wide wide;
 	struct dt_solo solo;
 	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;

@@ -43,6 +43,7 @@
 #include "entity.h"
 #include "select.h"
 #include "spell.h"
+#include "wide.h"
 
 /*
  * The credit of a sleeper, as disk time: a turn where there are turns, as who
@@ -334,6 +335,7 @@ void dt_group_note_change(struct dt_group *grp, bool busy)
 	if (busy) {
 		dt_list_add_tail(&grp->dev->active, &grp->active);
 		grp->dev->nr_active++;
+		dt_wide_woken(grp->dev);
 	} else {
 		dt_list_del(&grp->active);
 		if (grp->dev->nr_active-- == 2)
@@ -444,7 +446,8 @@ static noinline void place_within(struct dt_dev *dev, struct dt_entity *ent,
 	 * others have left there: it has not slept.
 	 */
 	if (ent->nr_inflight)
-		credit = dt_max(credit, 12 * dev->slice_ns);
+		credit = dt_max(credit, dt_max(12 * dev->slice_ns,
+					       dev->solo.owed_ns));
 	low = v - dt_virtual(credit, ent->weight);
 	high = v + dt_virtual(DT_LEAD_MAX_NS, ent->weight);
 	if (dt_before(ent->vdisktime, low))

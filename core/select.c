@@ -54,6 +54,7 @@
 #include "park.h"
 #include "select.h"
 #include "spell.h"
+#include "wide.h"
 
 /*
  * A turn where seeks cost: twenty times a seek, so that two readers keep 95 % of
@@ -112,7 +113,7 @@ static void derive_limits(struct dt_dev *dev)
 	const struct dt_tunables *tun = &dev->tun;
 	u32 depth = tun->depth ? tun->depth : DEPTH_AUTO;
 
-	dev->depth = dt_max(dt_min(depth, dev->depth_hw), 1);
+	dt_wide_init(dev, dt_max(dt_min(depth, dev->depth_hw), 1));
 	dt_depth_init(dev);
 	if (tun->slice_ns)
 		dev->slice_ns = tun->slice_ns;

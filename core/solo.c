@@ -183,6 +183,9 @@ void dt_solo_end(struct dt_dev *dev)
 	/* The others first have as much. */
 	solo->next_ns = dt_later(solo->next_ns, dev->clock_ns +
 				 (solo->done ? took : took + AGAIN_NS));
+	/* Where there are writes the drive goes on with those in another's time. */
+	solo->owed_ns = solo->span.load.nr[DT_WRITE] || dev->spells.both ?
+			0 : took;
 	solo->grp = NULL;
 	dev->light.first = NULL;
 	dev->limit = dev->depth;

@@ -498,6 +498,36 @@ fn unlike_groups_on_flash_keep_nearly_half_of_what_they_do_alone() {
     }
 }
 
+/// While a group has the drive to itself, to see what its requests take, the other is owed as much. All
+/// of its requests are in the drive when it has that, and it stands in no line.
+#[test]
+fn who_waited_for_another_s_solo_has_as_much_afterwards() {
+    let procs = [4, 256].iter().zip(0..).map(|(&kib, n)| Proc {
+        pattern: Pattern::Random,
+        sectors: kib * 2,
+        depth: 256,
+        ..Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24)
+    });
+    let setup = Setup {
+        disk: Box::new(Ssd::new(ssd::Params::nvme()).unwrap()),
+        controller: Controller::DISKTIME,
+        nr_requests: Some(REQUESTS),
+        groups: vec![Group::default(); 2],
+        procs: procs.collect(),
+        dirty: Dirty::default(),
+        wake_ns: 5_000,
+        seed: 1,
+        checked: false,
+    };
+    let mut sim = Sim::new(setup, Silent).unwrap();
+    (0..2).for_each(|n| sim.start(n));
+    sim.run(4 * SEC).unwrap();
+    let [small, large] = [0, 1].map(|g| sim.stats(g).unwrap().time[0].0 as f64);
+    let share = small / (small + large);
+    println!("{share:.4}");
+    assert!((share - 0.5).abs() < 0.01, "{share:.4}");
+}
+
 /// A drive of 80 large reads a second when it is full. Together, windows have a few of these each:
 /// by what they teach the first has 0.37 of what it does alone, and the second 0.64.
 #[test]

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* More in flight than usual while all requests are alike. See wide.c. */
+#ifndef DISKTIME_WIDE_H
+#define DISKTIME_WIDE_H
+
+#include "disktime.h"
+
+/* The device takes @depth at a time if nothing else is known. */
+dt_internal void dt_wide_init(struct dt_dev *dev, u32 depth);
+/* A window is over in which so many requests were done. */
+dt_internal void dt_wide_window(struct dt_dev *dev, u64 items, u64 busy_ns);
+dt_internal void dt_wide_end(struct dt_dev *dev);
+
+static inline bool dt_is_wide(const struct dt_dev *dev)
+{
+	return unlikely(dev->depth != dev->wide.usual);
+}
+
+/* A group has something to do that had nothing before. */
+static inline void dt_wide_woken(struct dt_dev *dev)
+{
+	dev->wide.calm_ns = dev->clock_ns;
+	if (dt_is_wide(dev))
+		dt_wide_end(dev);
+}
+
+#endif /* DISKTIME_WIDE_H */
