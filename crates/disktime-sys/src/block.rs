@@ -198,6 +198,18 @@ impl Device {
         names(&self.file("mq")).len()
     }
 
+    /// How many requests a hardware queue takes; `None` where the kernel does not say.
+    pub fn hw_tags(&self) -> Result<Option<u32>> {
+        Ok(read_optional(&self.file("mq/0/nr_tags"))?
+            .and_then(|text| text.trim_ascii().parse().ok()))
+    }
+
+    /// Whether the kernel takes it for a disk with a head.
+    pub fn rotational(&self) -> Result<bool> {
+        Ok(read_optional(&self.file("queue/rotational"))?
+            .is_some_and(|text| text.trim_ascii() == "1"))
+    }
+
     /// The size in bytes, 0 for a loop device without a file or a drive without a medium.
     pub fn bytes(&self) -> Result<Option<u64>> {
         let sectors = read_optional(&self.file("size"))?

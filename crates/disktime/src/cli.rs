@@ -143,7 +143,8 @@ pub struct Enable {
     /// The disk: /dev/x, x, MAJ:MIN or a mount point
     #[arg(value_name = "DEV", value_hint = ValueHint::AnyPath)]
     pub device: String,
-    /// Requests the scheduler may hold for all groups together, 4 to 2048, or keep [default: at least 256]
+    /// Requests the scheduler may hold for all groups together, 4 to 2048, or keep [default: at least
+    /// 256, and 1024 by all hardware queues of a flash drive that takes more than that]
     #[arg(long, value_name = "N|keep", value_parser = parse_nr_requests, default_value = "raise", hide_default_value = true)]
     pub nr_requests: NrRequests,
     #[command(flatten)]

@@ -18,6 +18,9 @@ const MODULE: &str = "disktime-iosched";
 /// nr_requests bounds all groups together. The kernel's default, twice the depth of the disk, leaves light groups
 /// without a tag to ask with; 256 is what the kernel gives to disks of 128 tags and more.
 pub const NR_REQUESTS: u32 = 256;
+/// All hardware queues of a drive that takes more than that at a time have so many together, so that more can be in
+/// flight than usual while as many wait to be chosen from.
+const NR_REQUESTS_DEEP: u32 = 1024;
 /// The kernel raises less to this (BLKDEV_MIN_RQ) and refuses more (MAX_SCHED_RQ).
 pub const NR_REQUESTS_RANGE: std::ops::RangeInclusive<u32> = 4..=2048;
 
@@ -103,6 +106,16 @@ fn checked_schedulers(device: &Device) -> Result<Schedulers> {
     .into())
 }
 
+/// nr_requests as `enable` wants it at least, for each hardware queue.
+fn ample(device: &Device) -> Result<u32> {
+    let queues = u32::try_from(device.hw_queues().max(1)).unwrap_or(u32::MAX);
+    let takes = device.hw_tags()?.unwrap_or(0).saturating_mul(queues);
+    if takes <= NR_REQUESTS || device.rotational()? {
+        return Ok(NR_REQUESTS);
+    }
+    Ok((NR_REQUESTS_DEEP / queues).max(NR_REQUESTS))
+}
+
 /// Plans to switch `device` to disktime. `config` receives what is to last.
 fn switch_on(
     root: &Root,
@@ -158,7 +171,8 @@ fn switch_on(
         // A switch sets nr_requests to at most 256, so this raises it; where disktime is active already, more may
         // have been asked for.
         NrRequests::Raise => {
-            Some(NR_REQUESTS).filter(|n| !active || nr_before.is_some_and(|before| before < *n))
+            let ample = ample(device)?;
+            Some(ample).filter(|n| !active || nr_before.is_some_and(|before| before < *n))
         }
     };
     if let Some(n) = wanted {
@@ -197,8 +211,11 @@ pub fn enable(
         config.nr_requests = match (nr, &existing) {
             (NrRequests::Keep, _) => None,
             (NrRequests::Set(n), _) => Some(n),
-            (NrRequests::Raise, Some(existing)) => existing.nr_requests.or(Some(NR_REQUESTS)),
-            (NrRequests::Raise, None) => Some(NR_REQUESTS),
+            (NrRequests::Raise, Some(existing)) => match existing.nr_requests {
+                Some(n) => Some(n),
+                None => Some(ample(device)?),
+            },
+            (NrRequests::Raise, None) => Some(ample(device)?),
         };
         config.former = config
             .former

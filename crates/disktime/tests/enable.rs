@@ -34,6 +34,39 @@ fn enable_switches_raises_and_persists() {
 }
 
 #[test]
+fn who_takes_many_at_a_time_has_more_requests() {
+    // (disk, tags of each queue, rotational, requests of each queue)
+    let cases = [
+        ("nvme0n1", 1023, 0, 512),
+        ("nvme0n1", 128, 0, 256),
+        ("sda", 1000, 0, 1024),
+        ("sda", 1000, 1, 256),
+        ("sda", 256, 0, 256),
+    ];
+    for (disk, tags, rotational, wanted) in cases {
+        let tree = Tree::new();
+        for queue in 0..if disk == "sda" { 1 } else { 2 } {
+            tree.put(
+                &format!("sys/block/{disk}/mq/{queue}/nr_tags"),
+                &format!("{tags}\n"),
+            );
+        }
+        tree.put(
+            &format!("sys/block/{disk}/queue/rotational"),
+            &format!("{rotational}\n"),
+        );
+        tree.ok(&["enable", disk]);
+        assert_eq!(
+            tree.get(&format!("sys/block/{disk}/queue/nr_requests")),
+            format!("{wanted}\n"),
+            "{disk} of {tags}, rotational {rotational}"
+        );
+        let rule = format!("ATTR{{queue/nr_requests}}=\"{wanted}\"");
+        assert!(tree.get(RULES).contains(&rule), "{}", tree.get(RULES));
+    }
+}
+
+#[test]
 fn enable_says_how_the_disk_was_found() {
     for (asked, words) in [
         ("/dev/sda1", "the disk of partition sda1"),

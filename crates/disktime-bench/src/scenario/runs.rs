@@ -12,6 +12,15 @@ use crate::plan::{self, Class, Controller, Phase, Plan, Run, Stop};
 
 /// To what `disktime enable` raises the number of requests, and the others have theirs raised.
 pub const RAISED: u32 = 256;
+/// The same for flash drives that take more than that at a time.
+const RAISED_DEEP: u32 = 1024;
+
+fn raised_for(disk: &Spec) -> u32 {
+    match disk.make() {
+        Ok(made) if made.slots() > RAISED && !made.rotational() => RAISED_DEEP,
+        _ => RAISED,
+    }
+}
 
 /// How a run departs from its file.
 #[derive(Debug, Clone)]
@@ -234,9 +243,12 @@ impl Scenario {
         let (groups, jobs) = self.groups_and_jobs(variant, controller, options, &layout);
         let mut iosched = self.iosched.clone();
         iosched.extend(variant.iter().flat_map(|v| v.iosched.clone()));
+        let disk = self
+            .disk_of(variant)
+            .expect("a file whose disk is none was refused");
         let nr_requests = match self.nr_requests_of(variant) {
             NrRequests::Default => None,
-            NrRequests::Best => (raised || controller.is_disktime()).then_some(RAISED),
+            NrRequests::Best => (raised || controller.is_disktime()).then(|| raised_for(&disk)),
             NrRequests::Fixed(n) => Some(n),
         };
         Run {
@@ -245,9 +257,7 @@ impl Scenario {
             round,
             controller,
             raised,
-            disk: self
-                .disk_of(variant)
-                .expect("a file whose disk is none was refused"),
+            disk,
             cost_model: None,
             fs: self.fs.map(|fs| plan::Fs {
                 kind: match fs {
