@@ -110,7 +110,7 @@ fn who_comes_now_and_then_waits_no_longer_for_what_is_in_the_drive() {
         think_ns: 7 * SEC / 10,
         ..deep(4)
     };
-    let procs = || (0..4).map(deep).chain([comer.clone()]).collect();
+    let procs = || (0..4).map(deep).chain([comer]).collect();
     let p99 = |(_, mut ns): (Vec<u64>, Vec<u64>)| {
         ns.sort_unstable();
         ns[ns.len() * 99 / 100]
@@ -131,7 +131,7 @@ fn unlike_requests_are_not_let_in_beyond_the_usual() {
             mix,
             ..deep(3)
         };
-        let procs = || (0..3).map(deep).chain([other.clone()]).collect();
+        let procs = || (0..3).map(deep).chain([other]).collect();
         let wide = run(&weights, procs(), 1, None);
         assert_eq!(wide, run(&weights, procs(), 1, Some(USUAL)), "{other:?}");
     }
