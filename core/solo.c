@@ -55,6 +55,8 @@
 /* None with more groups than that, or with one that is due less; 2^-16. */
 #define GROUPS			16
 #define LEAST_SHARE		(65536 / 16)
+/* The others' right to as much, if all they have is in the device meanwhile. */
+#define OWED_MOST_NS		(100 * DT_NSEC_PER_MSEC)
 /* If it may not be it is looked at again after, and if one came to nothing. */
 #define RETRY_NS		(10 * DT_NSEC_PER_MSEC)
 #define AGAIN_NS		(100 * DT_NSEC_PER_MSEC)
@@ -185,7 +187,7 @@ void dt_solo_end(struct dt_dev *dev)
 				 (solo->done ? took : took + AGAIN_NS));
 	/* Where there are writes the drive goes on with those in another's time. */
 	solo->owed_ns = solo->span.load.nr[DT_WRITE] || dev->spells.both ?
-			0 : took;
+			0 : dt_min(took, OWED_MOST_NS);
 	solo->grp = NULL;
 	dev->light.first = NULL;
 	dev->limit = dev->depth;
