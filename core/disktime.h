@@ -382,6 +382,7 @@ struct dt_solo {
 	struct dt_span span;		/* what was seen */
 	u64 from_ns;
 	u64 owed_ns;			/* to the others, as the last one took so long */
+	u64 owed_until_ns;
 	u64 next_ns;			/* none before this */
 
 	/* All. */

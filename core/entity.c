@@ -445,9 +445,11 @@ static noinline void place_within(struct dt_dev *dev, struct dt_entity *ent,
 	 * All of its requests are in the device, which may be busy with what
 	 * others have left there: it has not slept.
 	 */
-	if (ent->nr_inflight)
-		credit = dt_max(credit, dt_max(12 * dev->slice_ns,
-					       dev->solo.owed_ns));
+	if (ent->nr_inflight) {
+		credit = dt_max(credit, 12 * dev->slice_ns);
+		if (dt_before(dev->clock_ns, dev->solo.owed_until_ns))
+			credit = dt_max(credit, dev->solo.owed_ns);
+	}
 	low = v - dt_virtual(credit, ent->weight);
 	high = v + dt_virtual(DT_LEAD_MAX_NS, ent->weight);
 	if (dt_before(ent->vdisktime, low))

@@ -57,6 +57,8 @@
 #define LEAST_SHARE		(65536 / 16)
 /* The others' right to as much, if all they have is in the device meanwhile. */
 #define OWED_MOST_NS		(100 * DT_NSEC_PER_MSEC)
+/* For so many times as long: who is due least has it by then. */
+#define OWED_PART		16
 /* If it may not be it is looked at again after, and if one came to nothing. */
 #define RETRY_NS		(10 * DT_NSEC_PER_MSEC)
 #define AGAIN_NS		(100 * DT_NSEC_PER_MSEC)
@@ -188,6 +190,7 @@ void dt_solo_end(struct dt_dev *dev)
 	/* Where there are writes the drive goes on with those in another's time. */
 	solo->owed_ns = solo->span.load.nr[DT_WRITE] || dev->spells.both ?
 			0 : dt_min(took, OWED_MOST_NS);
+	solo->owed_until_ns = dev->clock_ns + OWED_PART * took;
 	solo->grp = NULL;
 	dev->light.first = NULL;
 	dev->limit = dev->depth;

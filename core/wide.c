@@ -14,7 +14,8 @@
  * - and it is all done within WIDE_NS, the longest that who comes next has to
  *   wait for it.
  *
- * It ends with the first request that is other, light, or of another group. If it has not lasted for
+ * It ends with the first request that is of another size or group, or light, and
+ * with the first window in which anything else has changed. If it has not lasted for
  * long the next begins when all has been alike for twice as long.
  */
 #include "cost.h"
@@ -25,7 +26,7 @@
 #define WIDE_MOST		1024
 /* Not for less than an eighth more. */
 #define WIDE_WORTH		8
-/* All is alike for so long before, or longer if the last has not lasted for ten times that. */
+/* All is alike for so long before; longer if the last has not lasted for ten times that. */
 #define WIDE_AFTER_NS		(500 * DT_NSEC_PER_MSEC)
 #define WIDE_AFTER_MOST_NS	(64 * DT_NSEC_PER_SEC)
 #define WIDE_LASTS		10
@@ -50,6 +51,8 @@ void dt_wide_end(struct dt_dev *dev)
 	else
 		wide->after_ns = WIDE_AFTER_NS;
 	wide->calm_ns = dev->clock_ns;
+	/* What others had with more in flight they will not have again. */
+	dt_fit_forget_free(dev);
 	dev->depth = wide->usual;
 	dev->limit = dt_min(dev->limit, dev->depth);
 	light->limit = dt_min(light->limit, dev->depth);
@@ -71,7 +74,7 @@ static bool is_calm(const struct dt_dev *dev)
 	const struct dt_fit *fit = &dev->fit;
 
 	return fit->alike && !fit->starved && !fit->limited && !dev->light.on &&
-	       dev->nr_queued >= dev->depth / 2;
+	       !dev->fault && dev->nr_queued >= dev->depth / 2;
 }
 
 void dt_wide_window(struct dt_dev *dev, u64 items, u64 busy_ns)
@@ -85,11 +88,16 @@ void dt_wide_window(struct dt_dev *dev, u64 items, u64 busy_ns)
 			dt_wide_end(dev);
 		return;
 	}
-	if (dev->tun.depth || dt_is_wide(dev) ||
-	    dt_before(dev->clock_ns, wide->calm_ns + wide->after_ns))
+	if (dt_is_wide(dev)) {
+		/* It takes far longer than it did: a cache has filled. */
+		if (2 * items * WIDE_NS < dev->depth * busy_ns)
+			dt_wide_end(dev);
 		return;
+	}
 	depth = widest(dev, items, busy_ns);
-	if (depth < wide->usual + wide->usual / WIDE_WORTH)
+	if (dev->tun.depth ||
+	    dt_before(dev->clock_ns, wide->calm_ns + wide->after_ns) ||
+	    depth < wide->usual + wide->usual / WIDE_WORTH)
 		return;
 	wide->from_ns = dev->clock_ns;
 	dev->depth = depth;
