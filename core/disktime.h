@@ -363,6 +363,7 @@ struct dt_fit {
 /* More in flight than usual; see wide.c. */
 struct dt_wide {
 	u32 usual;			/* what it is otherwise */
+	bool woken;			/* a group has come in this window */
 	u64 from_ns;			/* since when, if it is */
 	u64 calm_ns;			/* since when all is alike, and nobody light */
 	u64 after_ns;			/* so long after that it begins */

@@ -10,13 +10,14 @@
  * - all that was asked for in the last half of a second is alike, so that no costs
  *   are to be learned;
  * - nobody asks for little, or has come in this time;
- * - as many still wait here, for the order to be ours;
+ * - as many wait here when it begins, for the order to be ours;
  * - and it is all done within WIDE_NS, the longest that who comes next has to
  *   wait for it.
  *
- * It ends with the first request that is of another size or group, or light, and
- * with the first window in which anything else has changed. If it has not lasted for
- * long the next begins when all has been alike for twice as long.
+ * It ends with the first request that is of another size, or light, and with the
+ * first window in which a group has come, anything else has changed, or all takes
+ * twice as long. If it has not lasted for long the next begins when all has been
+ * alike for twice as long as before this one.
  */
 #include "cost.h"
 #include "wide.h"
@@ -26,7 +27,7 @@
 #define WIDE_MOST		1024
 /* Not for less than an eighth more. */
 #define WIDE_WORTH		8
-/* All is alike for so long before; longer if the last has not lasted for ten times that. */
+/* All is alike for so long before; longer if the last lasted less than ten times that. */
 #define WIDE_AFTER_NS		(500 * DT_NSEC_PER_MSEC)
 #define WIDE_AFTER_MOST_NS	(64 * DT_NSEC_PER_SEC)
 #define WIDE_LASTS		10
@@ -68,13 +69,14 @@ static u32 widest(const struct dt_dev *dev, u64 items, u64 busy_ns)
 	return (u32)dt_min(most, dt_div(items * WIDE_NS, busy_ns));
 }
 
-/* All are alike, nobody is light, and enough waits to choose from. */
+/* All are alike, nobody is light or has come, and enough waits to choose from. */
 static bool is_calm(const struct dt_dev *dev)
 {
 	const struct dt_fit *fit = &dev->fit;
 
 	return fit->alike && !fit->starved && !fit->limited && !dev->light.on &&
-	       !dev->fault && dev->nr_queued >= dev->depth / 2;
+	       !dev->wide.woken && !dev->fault &&
+	       dev->nr_queued >= dev->depth / 2;
 }
 
 void dt_wide_window(struct dt_dev *dev, u64 items, u64 busy_ns)
@@ -83,6 +85,7 @@ void dt_wide_window(struct dt_dev *dev, u64 items, u64 busy_ns)
 	u32 depth;
 
 	if (!is_calm(dev)) {
+		wide->woken = false;
 		wide->calm_ns = dev->clock_ns;
 		if (dt_is_wide(dev))
 			dt_wide_end(dev);

@@ -19,9 +19,7 @@ static inline bool dt_is_wide(const struct dt_dev *dev)
 /* A group has something to do that had nothing before. */
 static inline void dt_wide_woken(struct dt_dev *dev)
 {
-	dev->wide.calm_ns = dev->clock_ns;
-	if (dt_is_wide(dev))
-		dt_wide_end(dev);
+	dev->wide.woken = true;
 }
 
 #endif /* DISKTIME_WIDE_H */

@@ -19,6 +19,7 @@ mod spell;
 mod stateful;
 mod tree;
 mod turns;
+mod wide;
 
 use proptest::test_runner::Config;
 
