@@ -106,7 +106,13 @@ fn checked_schedulers(device: &Device) -> Result<Schedulers> {
     .into())
 }
 
-/// nr_requests as `enable` wants it at least, for each hardware queue.
+/// nr_requests where nobody names it: what was asked for earlier, or enough.
+fn usual(root: &Root, device: &Device) -> Result<u32> {
+    let existing = persist::device(root, device)?.and_then(|(_, config)| config.nr_requests);
+    existing.map_or_else(|| ample(device), Ok)
+}
+
+/// Enough for each hardware queue.
 fn ample(device: &Device) -> Result<u32> {
     let queues = u32::try_from(device.hw_queues().max(1)).unwrap_or(u32::MAX);
     let takes = device.hw_tags()?.unwrap_or(0).saturating_mul(queues);
@@ -171,8 +177,8 @@ fn switch_on(
         // A switch sets nr_requests to at most 256, so this raises it; where disktime is active already, more may
         // have been asked for.
         NrRequests::Raise => {
-            let ample = ample(device)?;
-            Some(ample).filter(|n| !active || nr_before.is_some_and(|before| before < *n))
+            let usual = usual(root, device)?;
+            Some(usual).filter(|n| !active || nr_before.is_some_and(|before| before < *n))
         }
     };
     if let Some(n) = wanted {
@@ -208,14 +214,10 @@ pub fn enable(
             },
         };
         config.name = device.name.clone();
-        config.nr_requests = match (nr, &existing) {
-            (NrRequests::Keep, _) => None,
-            (NrRequests::Set(n), _) => Some(n),
-            (NrRequests::Raise, Some(existing)) => match existing.nr_requests {
-                Some(n) => Some(n),
-                None => Some(ample(device)?),
-            },
-            (NrRequests::Raise, None) => Some(ample(device)?),
+        config.nr_requests = match nr {
+            NrRequests::Keep => None,
+            NrRequests::Set(n) => Some(n),
+            NrRequests::Raise => Some(usual(root, device)?),
         };
         config.former = config
             .former

@@ -137,6 +137,8 @@ fn nr_requests_is_kept_or_set_on_demand() {
 #[test]
 fn enable_twice_changes_nothing_and_loses_no_record() {
     let tree = Tree::new();
+    // Without a number this one would have 1024.
+    tree.put("sys/block/sda/mq/0/nr_tags", "1000\n");
     tree.ok(&["enable", "sda", "--nr-requests", "512"]);
     let before = tree.snapshot();
     let ran = tree.ok(&["enable", "sda"]);
