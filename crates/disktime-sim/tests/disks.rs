@@ -388,6 +388,28 @@ type Load = (Mix, u32, u32);
 /// As many requests as both together have outstanding, and more.
 const REQUESTS: u32 = 1024;
 
+/// Groups of equal weight that read or write anywhere on a drive, with so many requests for all.
+fn on_flash(params: ssd::Params, loads: &[Load; 2], requests: u32, seed: u64) -> Setup {
+    let procs = loads.iter().zip(0..).map(|(&(mix, kib, depth), n)| Proc {
+        pattern: Pattern::Random,
+        mix,
+        sectors: kib * 2,
+        depth,
+        ..Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24)
+    });
+    Setup {
+        disk: Box::new(Ssd::new(params).unwrap()),
+        controller: Controller::DISKTIME,
+        nr_requests: Some(requests),
+        groups: vec![Group::default(); 2],
+        procs: procs.collect(),
+        dirty: Dirty::default(),
+        wake_ns: 5_000,
+        seed,
+        checked: false,
+    }
+}
+
 /// What each has done by what it does alone, and the latency of the first's I/Os.
 fn pair(params: ssd::Params, loads: [Load; 2], secs: u64) -> ([f64; 2], u64) {
     // The second is there first: the first has never been alone.
@@ -422,24 +444,7 @@ fn progress(
     seed: u64,
 ) -> ([f64; 2], [u64; 2]) {
     let run = |silent: Option<usize>| {
-        let procs = loads.iter().zip(0..).map(|(&(mix, kib, depth), n)| Proc {
-            pattern: Pattern::Random,
-            mix,
-            sectors: kib * 2,
-            depth,
-            ..Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24)
-        });
-        let setup = Setup {
-            disk: Box::new(Ssd::new(params).unwrap()),
-            controller: Controller::DISKTIME,
-            nr_requests: Some(requests),
-            groups: vec![Group::default(); 2],
-            procs: procs.collect(),
-            dirty: Dirty::default(),
-            wake_ns: 5_000,
-            seed,
-            checked: false,
-        };
+        let setup = on_flash(params, &loads, requests, seed);
         let mut sim = Sim::new(setup, Silent).unwrap();
         for proc in [1, 0] {
             if silent != Some(proc) {
@@ -502,23 +507,8 @@ fn unlike_groups_on_flash_keep_nearly_half_of_what_they_do_alone() {
 /// of its requests are in the drive when it has that, and it stands in no line.
 #[test]
 fn who_waited_for_another_s_solo_has_as_much_afterwards() {
-    let procs = [4, 256].iter().zip(0..).map(|(&kib, n)| Proc {
-        pattern: Pattern::Random,
-        sectors: kib * 2,
-        depth: 256,
-        ..Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24)
-    });
-    let setup = Setup {
-        disk: Box::new(Ssd::new(ssd::Params::nvme()).unwrap()),
-        controller: Controller::DISKTIME,
-        nr_requests: Some(REQUESTS),
-        groups: vec![Group::default(); 2],
-        procs: procs.collect(),
-        dirty: Dirty::default(),
-        wake_ns: 5_000,
-        seed: 1,
-        checked: false,
-    };
+    let loads = [4, 256].map(|kib| (Mix::Read, kib, 256));
+    let setup = on_flash(ssd::Params::nvme(), &loads, REQUESTS, 1);
     let mut sim = Sim::new(setup, Silent).unwrap();
     (0..2).for_each(|n| sim.start(n));
     sim.run(4 * SEC).unwrap();
@@ -646,25 +636,8 @@ impl Observer for Writes {
 /// alone a hundredth of the writes takes 254 ms and more.
 #[test]
 fn writers_write_no_more_in_a_turn_than_is_written_in_one() {
-    let procs = [(Mix::Read, 8), (Mix::Write, 256)];
-    let procs = procs.into_iter().zip(0..).map(|((mix, depth), n)| Proc {
-        pattern: Pattern::Random,
-        mix,
-        sectors: 8,
-        depth,
-        ..Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24)
-    });
-    let setup = Setup {
-        disk: Box::new(Ssd::new(ssd::Params::nvme()).unwrap()),
-        controller: Controller::DISKTIME,
-        nr_requests: Some(256),
-        groups: vec![Group::default(); 2],
-        procs: procs.collect(),
-        dirty: Dirty::default(),
-        wake_ns: 5_000,
-        seed: 1,
-        checked: false,
-    };
+    let loads = [(Mix::Read, 4, 8), (Mix::Write, 4, 256)];
+    let setup = on_flash(ssd::Params::nvme(), &loads, 256, 1);
     let writes = Writes {
         from: 3 * SEC,
         took: Vec::new(),
