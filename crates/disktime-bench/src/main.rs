@@ -19,7 +19,7 @@ use disktime_bench::judge;
 use disktime_bench::live::Live;
 use disktime_bench::machine::{self, Left, Missing, Parts};
 use disktime_bench::plan::{Controller, Event, Plan, Run};
-use disktime_bench::results::{self, Evidence, Outcome};
+use disktime_bench::results::{self, Evidence, Outcome, Unchecked};
 use disktime_bench::scenario::{self, On, Options, Scenario};
 use disktime_bench::sim;
 use disktime_vm::Progress;
@@ -452,17 +452,18 @@ impl Finished {
         if checks().any(|c| c.ok == Some(false)) {
             return 6;
         }
-        if self.nothing_counts() {
-            eprintln!("error: no run counts: the machine could not load the disk");
-            eprintln!("hint: let the host do nothing else meanwhile, or use --await-quiet");
-            return 1;
+        match results::unchecked(&self.outcomes) {
+            Some(Unchecked::TooSlow) => {
+                eprintln!("error: no run counts: the machine could not load the disk");
+                eprintln!("hint: let the host do nothing else meanwhile, or use --await-quiet");
+                1
+            }
+            Some(Unchecked::NothingToCompare) => {
+                eprintln!("note: nothing was checked: what the checks compare with was not run");
+                0
+            }
+            None => 0,
         }
-        0
-    }
-
-    fn nothing_counts(&self) -> bool {
-        let mut checks = self.outcomes.iter().flat_map(|o| &o.checks).peekable();
-        checks.peek().is_some() && checks.all(|c| c.ok.is_none())
     }
 }
 
@@ -671,7 +672,7 @@ fn demo(parts: Parts, out: &Path) -> Result<u8> {
     println!(
         "Next: try it by hand in a machine with `make vm-shell`, or see README.md for installing it."
     );
-    if finished.nothing_counts() {
+    if results::unchecked(&finished.outcomes) == Some(Unchecked::TooSlow) {
         // The shares are to be seen all the same: it is a demonstration, not a proof.
         println!(
             "The host was busy with other things, and the machine too slow to keep the disk at work: the shares\n\

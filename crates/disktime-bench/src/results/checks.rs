@@ -85,6 +85,33 @@ pub fn check(outcomes: &mut [Outcome], scenarios: &[Scenario]) {
     }
 }
 
+/// Why not one check has an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unchecked {
+    /// The machine could not load the disk in any run that would have been checked.
+    TooSlow,
+    /// The variants or controllers that the checks compare with were not run.
+    NothingToCompare,
+}
+
+/// Why none of the checks of `outcomes` has an answer; nothing where one has, or where there are none.
+#[must_use]
+pub fn unchecked(outcomes: &[Outcome]) -> Option<Unchecked> {
+    let mut checked = outcomes.iter().filter(|o| !o.checks.is_empty()).peekable();
+    checked.peek()?;
+    let mut too_slow = false;
+    for outcome in checked {
+        if outcome.checks.iter().any(|c| c.ok.is_some()) {
+            return None;
+        }
+        too_slow |= outcome.counted == Some(false);
+    }
+    Some(match too_slow {
+        true => Unchecked::TooSlow,
+        false => Unchecked::NothingToCompare,
+    })
+}
+
 impl Check {
     fn is_about(&self, outcome: &Outcome) -> bool {
         let among = |list: &[toml::Spanned<String>], name: &str| {

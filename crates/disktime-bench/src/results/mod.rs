@@ -20,7 +20,7 @@ use crate::scenario::{On, Scenario};
 use crate::trace;
 use crate::transactions::{self, Transaction, within};
 
-pub use checks::check;
+pub use checks::{Unchecked, check, unchecked};
 pub use outcome::{
     CheckResult, Directions, Format, GroupResult, JobResult, Outcome, Series, Total, TraceFacts,
 };

@@ -320,8 +320,21 @@ fn where_the_machine_was_too_slow_nothing_counts() {
     let outcomes = Bed::new(880).outcomes();
     assert_eq!(outcomes[0].counted, Some(false));
     assert!(outcomes[0].checks.iter().all(|c| c.ok.is_none()));
+    assert_eq!(unchecked(&outcomes), Some(Unchecked::TooSlow));
     let outcomes = Bed::new(900).outcomes();
     assert_eq!(outcomes[0].counted, Some(true));
+    assert_eq!(unchecked(&outcomes), None);
+}
+
+#[test]
+fn a_machine_that_was_fast_enough_is_not_blamed_for_what_was_not_run() {
+    let mut outcomes = Bed::new(1000).outcomes();
+    for check in &mut outcomes[0].checks {
+        check.ok = None;
+    }
+    assert_eq!(unchecked(&outcomes), Some(Unchecked::NothingToCompare));
+    outcomes[0].checks.clear();
+    assert_eq!(unchecked(&outcomes), None);
 }
 
 #[test]
