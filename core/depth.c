@@ -544,10 +544,24 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 	return grp->slow;
 }
 
-/* So much is to be left to the others of what they would have; 2^-16. */
-static u32 to_keep(const struct dt_light *light)
+/* The part of all that is done which is light while nobody is held back; 2^-16. */
+static u64 light_part(const struct dt_dev *dev)
 {
+	const struct dt_free *free = &dev->fit.free;
+
+	return dt_div(free->nr_light << 16,
+		      dt_max(free->nr_light + dt_load_nr(&free->heavy.load), 1));
+}
+
+/* So much is to be left to the others of what they would have; 2^-16. */
+static u32 to_keep(const struct dt_dev *dev)
+{
+	const struct dt_light *light = &dev->light;
 	u64 loss = dt_max(dt_min(light->worth, LOSS_MAX), LOSS);
+
+	/* The little that a reader may cost is by what they have alone. */
+	if (loss == LOSS && dt_fit_alike(dev))
+		loss -= dt_min(light_part(dev), LOSS / 2);
 
 	if (light->beside_reads)
 		loss = dt_min(loss, READS_LOSS);
@@ -566,7 +580,7 @@ static void note_pace(struct dt_dev *dev, u64 latency)
 		look += (latency - SLOW_NS) / LOOK_PART;
 	look = dt_min((7 * light->look_ns + look) / 8, LOOK_MOST_NS);
 	light->look_ns = look;
-	light->slowly = look > LOOK_NS && to_keep(light) >= KEEP_MUCH;
+	light->slowly = look > LOOK_NS && to_keep(dev) >= KEEP_MUCH;
 }
 
 static void judge(struct dt_dev *dev, struct dt_group *grp,
@@ -743,7 +757,7 @@ static u64 slow_others(const struct dt_dev *dev)
 static void move_limit(struct dt_dev *dev)
 {
 	struct dt_light *light = &dev->light;
-	u32 keep = to_keep(light), kept = dev->fit.kept;
+	u32 keep = to_keep(dev), kept = dev->fit.kept;
 	u64 ours = light->slow, theirs = slow_others(dev), part;
 	u64 limit = dt_min(dev->limit, light->most), far;
 	bool nothing = kept > FOR_NOTHING && !light->grp;
@@ -791,7 +805,7 @@ static void move_limit(struct dt_dev *dev)
 static bool free_is_due(const struct dt_dev *dev)
 {
 	const struct dt_light *light = &dev->light;
-	u32 keep = to_keep(light);
+	u32 keep = to_keep(dev);
 	bool far = keep < KEEP_LITTLE && 2ull * dev->fit.kept > 3ull * keep;
 
 	return !dt_before(dev->clock_ns, far ? light->free_seldom_ns :

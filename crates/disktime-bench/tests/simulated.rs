@@ -58,7 +58,7 @@ fn lines(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 /// Scenario and variant of checks that do not hold yet. Whoever makes one hold takes it away here.
-const GAPS: [(&str, &str); 9] = [
+const GAPS: [(&str, &str); 10] = [
     // What is learned of a light writer is learned in its turn, where its writes alternate with reads
     // that are still there; what is written afterwards takes less.
     ("write-cache", "rrw-on4k-32"),
@@ -76,6 +76,9 @@ const GAPS: [(&str, &str); 9] = [
     ("small-writer", "nvme"),
     // What is lost between turns the writer loses: it has 0.39 of what it does alone, the reader 0.53.
     ("read-write", "both"),
+    // 0.894 for 0.9, with other seeds 0.905 and more: what the writer has while nobody is held back is
+    // seen in a second of the 20, and is a few percent off.
+    ("light-heavy", "writers"),
     // The others have a tenth of the weight and half a turn each 0.9 s, in which there are 96 commits
     // of 8.3 ms: the 99th percentile is just what such a turn takes. It was none of it with whole
     // turns, and the longest twice as long.

@@ -709,19 +709,20 @@ fn who_asks_for_few_finds_requests_that_another_would_take() {
 }
 
 /// One reader asks for 0.07 of the drive. Costs that are learned beside it do not say so, which
-/// must not be at its neighbour's expense.
+/// must not be at its neighbour's expense. Where both do the same it is less than a tenth of what the
+/// neighbour does alone, what the reader takes itself included.
 #[test]
 fn one_reader_on_flash_costs_its_neighbour_about_a_tenth() {
-    for neighbour in [
-        (Mix::Read, 4, 256),
-        (Mix::Write, 4, 256),
-        (Mix::Read, 128, 256),
-        (Mix::Write, 128, 256),
+    for (neighbour, least) in [
+        ((Mix::Read, 4, 256), 0.906),
+        ((Mix::Write, 4, 256), 0.85),
+        ((Mix::Read, 128, 256), 0.85),
+        ((Mix::Write, 128, 256), 0.85),
     ] {
         let loads = [(Mix::Read, 4, 1), neighbour];
         let (progress, latency) = pair(ssd::Params::plain(), loads, 3);
         println!("{neighbour:?}: {progress:.3?} {latency} ns");
-        assert!(progress[1] > 0.85, "{neighbour:?}: {progress:?}");
+        assert!(progress[1] > least, "{neighbour:?}: {progress:?}");
     }
 }
 
