@@ -146,18 +146,23 @@ const EMULATOR_RETRIES: usize = 2;
 /// 1, figure 3-8).
 const EFLAGS_RESERVED: u32 = 0xffc0_8028;
 
-/// Faults that nothing which runs in a machine can cause.
+/// Faults that nothing which runs in a machine can cause, and CPUs that stand still where no module and
+/// no I/O is.
 ///
 /// QEMU before 8.1 may go on running translated code that the kernel has patched
 /// (ClangBuiltLinux/boot-utils#111 has the discussion and the fix). A CPU then meets a breakpoint
 /// that is long gone, and nobody places others in the kernel; or it goes on with registers of
-/// something else, which shows where flags are among them that do not exist.
+/// something else, which shows where flags are among them that do not exist; or it never leaves a
+/// function. That could be somebody's who wrote over the kernel's memory, but then it happens again.
 fn emulators_fault(status: &Status, console: &str) -> Option<&'static str> {
     let Status::Kernel(complaints) = status else {
         return None;
     };
     if complaints.iter().any(|line| line.contains("Oops: int3")) {
         return Some("ran a breakpoint that the kernel had removed");
+    }
+    if console::stood_still_outside_of_io(console) {
+        return Some("stood still in the kernel's own code");
     }
     let impossible = |line: &str| {
         let flags = line.split("EFLAGS: ").nth(1)?.split_whitespace().next()?;
@@ -707,6 +712,12 @@ fn command_line(case: &VmCase, mode: Mode, accel: &str) -> String {
         "loglevel=5".into(),
         format!("panic_on_warn={}", u8::from(strict)),
         "oops=panic".into(),
+        // Who stands still for 20 s will for ever: what the first trace says is at the end then.
+        format!(
+            "sysctl.kernel.panic_on_rcu_stall={}",
+            u8::from(mode == Mode::Case)
+        ),
+        format!("softlockup_panic={}", u8::from(mode == Mode::Case)),
         // Restart at once on a panic, which -no-reboot turns into the end.
         "panic=-1".into(),
         "mitigations=off".into(),
@@ -757,6 +768,24 @@ mod tests {
         let kept = "RSP: 0018:ffffc9000054fce0 EFLAGS: 003f7fd7 ORIG_RAX: 00000000000000d1";
         assert!(!fault("[    5.5] Oops: double fault: 0000 [#1]", kept));
         assert!(emulators_fault(&Status::Exited(3), lost).is_none());
+        let stall = "[   22.9] rcu: INFO: rcu_preempt self-detected stall on CPU";
+        let trace = |function: &str| {
+            format!(
+                "{stall}\n[   22.9] Call Trace:\n[   22.9]  <TASK>\n[   22.9]  {function}\n\
+                 [   22.9]  unmap_page_range+0x884/0x1150\n[   22.9]  </TASK>\n\
+                 [   22.9] Modules linked in: disktime_iosched(OE) disktime(OE) null_blk\n"
+            )
+        };
+        assert!(fault(stall, &trace("__tlb_remove_page_size+0x51/0x90")));
+        for ours in [
+            "dt_dispatch+0x51/0x90 [disktime_iosched]",
+            "blk_mq_run_hw_queue+0x51/0x90",
+            "_raw_spin_lock_irqsave+0x51/0x90",
+        ] {
+            assert!(!fault(stall, &trace(ours)), "{ours}");
+        }
+        // Nothing is known of where.
+        assert!(!fault(stall, stall));
     }
 
     #[test]

@@ -77,6 +77,44 @@ pub fn complaints(console: &str, allow: &[Allow]) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// A function of a trace.
+const FUNCTION: &str = r"\b(?<name>[\w.]+)\+0x[0-9a-f]+/0x[0-9a-f]+(?<module> \[\w+\])?";
+
+/// Functions that whoever does I/O may be in, or that wait for whoever is in one.
+const IO: &str =
+    r"^_*(blk|bio|submit_bio|elv|elevator|dd|bfq|iomap|queued_spin|raw_spin|native_queued|mutex)_?";
+
+/// Whether a CPU stood still, and all that is known of where is the kernel's own code that has nothing
+/// to do with I/O.
+#[must_use]
+pub fn stood_still_outside_of_io(console: &str) -> bool {
+    static PATTERNS: LazyLock<Option<(Regex, Regex)>> =
+        LazyLock::new(|| Regex::new(FUNCTION).ok().zip(Regex::new(IO).ok()));
+    let Some((function, io)) = PATTERNS.as_ref() else {
+        return false;
+    };
+    let stalled = |line: &str| line.contains("stall on CPU") || line.contains("soft lockup");
+    let mut traced = false;
+    for line in console.lines().skip_while(|line| !stalled(line)) {
+        for found in function.captures_iter(line) {
+            if found.name("module").is_some() || io.is_match(&found["name"]) {
+                return false;
+            }
+            traced = true;
+        }
+    }
+    traced
+}
+
+/// The lines from the first complaint on, no more than `n`; none if it is among the last `n`.
+#[must_use]
+pub fn first_complaint(console: &str, n: usize) -> Option<String> {
+    let complaint = COMPLAINT.as_ref()?;
+    let lines: Vec<_> = console.lines().collect();
+    let first = lines.iter().position(|line| complaint.is_match(line))?;
+    (first + n < lines.len()).then(|| lines[first..first + n].join("\n"))
+}
+
 /// The last `n` lines.
 #[must_use]
 pub fn tail(text: &str, n: usize) -> String {
@@ -120,6 +158,14 @@ mod tests {
                 "{line}"
             );
         }
+    }
+
+    #[test]
+    fn the_first_complaint_is_shown_where_it_is_not_at_the_end() {
+        let console = "a\nBUG: one\nb\nc\nd\ne";
+        assert_eq!(first_complaint(console, 2).as_deref(), Some("BUG: one\nb"));
+        assert_eq!(first_complaint(console, 5), None);
+        assert_eq!(first_complaint("a\nb", 1), None);
     }
 
     #[test]

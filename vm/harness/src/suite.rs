@@ -393,8 +393,11 @@ fn describe(case: &VmCase, result: &Result<VmOutcome>) -> String {
             .map(|l| format!("     {l}\n"))
             .collect::<String>()
     };
+    let first = console::first_complaint(&outcome.console, 40).map_or(String::new(), |text| {
+        format!("  console, from the first complaint on:\n{}", indent(text))
+    });
     format!(
-        "FAIL {name} ({seconds:.1} s): {}\n  log, its end:\n{}  console, its end:\n{}  \
+        "FAIL {name} ({seconds:.1} s): {}\n  log, its end:\n{}{first}  console, its end:\n{}  \
          reproduce with: {}",
         outcome.status,
         indent(console::tail(&outcome.log, 25)),
