@@ -76,8 +76,8 @@ const GAPS: [(&str, &str); 10] = [
     ("small-writer", "nvme"),
     // What is lost between turns the writer loses: it has 0.39 of what it does alone, the reader 0.53.
     ("read-write", "both"),
-    // 0.894 for 0.9, with other seeds 0.905 and more: what the writer has while nobody is held back is
-    // seen in a second of the 20, and is a few percent off.
+    // 0.894 for 0.9, 0.86 to 0.93 with seven other seeds: what the writer has while nobody is held back
+    // is seen in a second of the 20, and is a few percent off.
     ("light-heavy", "writers"),
     // The others have a tenth of the weight and half a turn each 0.9 s, in which there are 96 commits
     // of 8.3 ms: the 99th percentile is just what such a turn takes. It was none of it with whole

@@ -781,6 +781,8 @@ mod tests {
             "dt_dispatch+0x51/0x90 [disktime_iosched]",
             "blk_mq_run_hw_queue+0x51/0x90",
             "_raw_spin_lock_irqsave+0x51/0x90",
+            "queued_read_lock_slowpath+0x51/0x90",
+            "rwsem_spin_on_owner+0x51/0x90",
         ] {
             assert!(!fault(stall, &trace(ours)), "{ours}");
         }

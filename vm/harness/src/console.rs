@@ -80,9 +80,11 @@ pub fn complaints(console: &str, allow: &[Allow]) -> Result<Vec<String>> {
 /// A function of a trace.
 const FUNCTION: &str = r"\b(?<name>[\w.]+)\+0x[0-9a-f]+/0x[0-9a-f]+(?<module> \[\w+\])?";
 
-/// Functions that whoever does I/O may be in, or that wait for whoever is in one.
-const IO: &str =
-    r"^_*(blk|bio|submit_bio|elv|elevator|dd|bfq|iomap|queued_spin|raw_spin|native_queued|mutex)_?";
+/// Functions that whoever does I/O may be in, or that wait for whoever holds a lock.
+const IO: &str = r"(?x)
+      ^_*(blk|bio_|submit_bio|elv_|elevator|dd_|bfq_|iomap_|sbitmap_|io_schedule)
+    | (^|_)(lock|spin|mutex|rwsem|osq)(_|$)
+    | slowpath";
 
 /// Whether a CPU stood still, and all that is known of where is the kernel's own code that has nothing
 /// to do with I/O.
