@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::direct::{Had, Limits, Order, Window, drive};
 use super::pairs::{DISKS, Kind, alone, rate, shared};
-use super::{Spread, Task, each, table};
+use super::{Spread, Task, Verdict, each, table};
 use crate::sim::WAKE_NS;
 
 const READER: Kind = Kind {
@@ -25,6 +25,11 @@ const DEPTHS: [u32; 20] = [
 
 /// Of what the neighbour does alone.
 const ENOUGH: f64 = 0.9;
+
+/// How far from the front a point may be.
+const FACTOR: f64 = 1.1;
+/// Two values are the same if they differ by less than this part.
+const SAME: f64 = 0.01;
 
 fn window(model: Model) -> Window {
     let ms = |settle: u64, ns: u64| Window {
@@ -64,11 +69,18 @@ impl Point {
         })
     }
 
-    /// How much worse it is than another where it is worst beside it.
+    /// How much worse it is than another, in each of the three.
+    fn each_by(&self, other: &Self) -> [f64; 3] {
+        [
+            self.mean_us / other.mean_us,
+            self.p99_us / other.p99_us,
+            other.neighbour / self.neighbour,
+        ]
+    }
+
+    /// The same where it is worst beside it.
     fn by(&self, other: &Self) -> f64 {
-        (self.mean_us / other.mean_us)
-            .max(self.p99_us / other.p99_us)
-            .max(other.neighbour / self.neighbour)
+        self.each_by(other).into_iter().fold(0.0, f64::max)
     }
 }
 
@@ -77,6 +89,15 @@ impl Point {
 fn distance(point: &Point, front: &[Point]) -> Option<(f64, usize)> {
     let all = front.iter().enumerate().map(|(n, at)| (point.by(at), n));
     all.min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// How much worse a point is, where it is worst, than some point of the front that is as good in all
+/// the rest; 1 if there is none. A point may be near one end of the front, where next to nothing more
+/// is left to the neighbour for ten times the latency, and far from what could be had instead.
+fn behind(point: &Point, front: &[Point]) -> f64 {
+    let as_good = |at: &&Point| point.each_by(at).iter().all(|by| *by >= 1.0 - SAME);
+    let all = front.iter().filter(as_good).map(|at| point.by(at));
+    all.fold(1.0, f64::max)
 }
 
 /// One neighbour on one drive, over all seeds.
@@ -94,12 +115,16 @@ pub struct Row {
     pub points: Vec<Point>,
     /// How far these are from the front.
     pub factor: Spread,
+    /// How much worse they are than points of it that are as good in all the rest.
+    pub behind: Spread,
     /// The total depth of the point of the front that the first seed's is nearest to.
     pub nearest_depth: u32,
     /// The least total depth of the front that leaves the neighbour nine tenths, if any does.
     pub enough_depth: Option<u32>,
     /// Total depths, and what can be had with each.
     pub front: Vec<(u32, Point)>,
+    /// How it compares with its limit.
+    pub verdicts: Vec<Verdict>,
 }
 
 #[derive(Clone, Copy)]
@@ -128,7 +153,7 @@ fn simulate(model: Model, neighbour: Kind, what: What) -> Result<Vec<Had>> {
     }
 }
 
-/// Measures all of them; there is nothing that must hold.
+/// Measures all of them.
 pub(super) fn judge(task: &Task) -> Result<Vec<Row>> {
     let mut places = Vec::new();
     for model in DISKS {
@@ -174,8 +199,12 @@ pub(super) fn judge(task: &Task) -> Result<Vec<Row>> {
         let distances: Vec<(f64, usize)> =
             points.iter().filter_map(|p| distance(p, &front)).collect();
         let factors: Vec<f64> = distances.iter().map(|d| d.0).collect();
-        let (Some(factor), Some(&(_, nearest))) = (Spread::of_small(&factors), distances.first())
-        else {
+        let behinds: Vec<f64> = points.iter().map(|p| behind(p, &front)).collect();
+        let (Some(factor), Some(behind), Some(&(_, nearest))) = (
+            Spread::of_small(&factors),
+            Spread::of_small(&behinds),
+            distances.first(),
+        ) else {
             continue;
         };
         let enough = front.iter().position(|p| p.neighbour >= ENOUGH);
@@ -186,9 +215,11 @@ pub(super) fn judge(task: &Task) -> Result<Vec<Row>> {
             alone_us: reader.latency_ns as f64 / reader.ios.max(1) as f64 / 1e3,
             points,
             factor,
+            behind,
             nearest_depth: depths[nearest],
             enough_depth: enough.map(|n| depths[n]),
             front: depths.into_iter().zip(front).collect(),
+            verdicts: vec![Verdict::at_most("distance", factor.worst, FACTOR)],
         });
     }
     Ok(rows)
@@ -208,6 +239,9 @@ pub(super) fn show(rows: &[&Row]) -> String {
         "P99",
         "neighbour by alone",
         "factor",
+        "limit",
+        "",
+        "behind",
         "nearest depth",
         "0.9 by depth",
         "mean",
@@ -230,6 +264,13 @@ pub(super) fn show(rows: &[&Row]) -> String {
             format!("{:.0}", median(&|p| p.p99_us)),
             format!("{:.3}", median(&|p| p.neighbour)),
             format!("{:.2} ({:.2})", row.factor.worst, row.factor.median),
+            format!("{FACTOR}"),
+            if row.verdicts.iter().all(|v| v.ok) {
+                "ok".into()
+            } else {
+                "NOT".into()
+            },
+            format!("{:.2} ({:.2})", row.behind.worst, row.behind.median),
             row.nearest_depth.to_string(),
             row.enough_depth
                 .map_or("-".into(), |depth| depth.to_string()),
@@ -241,8 +282,9 @@ pub(super) fn show(rows: &[&Row]) -> String {
     format!(
         "\nOne 4 KB reader beside 256 of a neighbour's, equal weights: medians of its latency, and what is left to the\n\
          neighbour. Factor: how much worse than the nearest point of the front that total depths with the reader always\n\
-         first draw, in the worst of mean, P99 and the neighbour's part; worst seed and median. Last the front's least depth\n\
-         that leaves the neighbour 0.9, and what it does there.\n{}",
+         first draw, in the worst of mean, P99 and the neighbour's part; worst seed and median. Behind: how much worse in one\n\
+         of these than some point of it that is as good in the others. Last the front's least depth that leaves the neighbour\n\
+         0.9, and what it does there.\n{}",
         table(&head, lines.collect(), 2)
     )
 }
@@ -279,6 +321,19 @@ mod tests {
         let (factor, n) = at(point(75.0, 150.0, 0.9));
         assert!(factor < 1.0 && n == 1, "{factor} {n}");
         assert_eq!(distance(&front[0], &[]), None);
+    }
+
+    #[test]
+    fn who_could_have_less_latency_for_nothing_is_behind() {
+        let front = [point(200.0, 400.0, 0.985), point(1800.0, 2000.0, 0.999)];
+        let slow = point(220.0, 1600.0, 0.965);
+        // Near the one, and yet the other is better in all.
+        assert!(distance(&slow, &front).unwrap().0 < 1.04);
+        assert_eq!(behind(&slow, &front), 4.0);
+        // Who has something for it is not, nor who has as much but for noise.
+        assert_eq!(behind(&point(150.0, 1600.0, 0.965), &front), 1.0);
+        assert_eq!(behind(&front[1], &front), 1.0);
+        assert!(behind(&point(198.5, 402.0, 0.985), &front) < 1.01);
     }
 
     #[test]

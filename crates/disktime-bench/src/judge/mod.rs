@@ -167,7 +167,7 @@ impl Line {
         match self {
             Self::Shares(row) => &row.verdicts,
             Self::Pair(row) => &row.verdicts,
-            Self::Front(_) => &[],
+            Self::Front(row) => &row.verdicts,
         }
     }
 }
