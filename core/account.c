@@ -61,6 +61,12 @@
 /* What a queue owes is paid over no more than about so many items. */
 #define OWING			64
 
+/*
+ * By cost, an item is charged so many times that at most beyond it, and the next
+ * ones what is left: or the first that are done pay for a device that stood still.
+ */
+#define BEYOND_MOST		15
+
 /* First guess on a device of which nothing is known. */
 #define COST_UNKNOWN_NS		(100 * DT_NSEC_PER_USEC)
 
@@ -101,6 +107,14 @@ dt_inline u64 dt_estimate(const struct dt_dev *dev, const struct dt_queue *queue
 	return dt_max(dev->cost_ns[!dir], COST_UNKNOWN_NS);
 }
 
+/* More than all that is in flight is worth: costs are low. Its part of that. */
+static inline u64 beyond(const struct dt_dev *dev, const struct dt_item *item,
+			 u64 left_ns)
+{
+	return dt_div((left_ns - dev->estimates_ns) / 4 * item->estimate_ns,
+		      dev->estimates_ns);
+}
+
 dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
 			bool plain)
 {
@@ -117,11 +131,9 @@ dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
 	} else if (dev->nr_inflight > 1) {
 		if (dev->by_cost) {
 			time = dt_cost(&dev->fit, item->dir, item->sectors);
-			/* More than all that is in flight is worth: costs are low. */
 			if (left > dev->estimates_ns && item->estimate_ns)
-				time += dt_div((left - dev->estimates_ns) / 4 *
-					       item->estimate_ns,
-					       dev->estimates_ns);
+				time += dt_min(beyond(dev, item, left),
+					       BEYOND_MOST * time);
 		} else {
 			time = (dev->vbusy - item->vbusy) >> VBUSY_SHIFT;
 		}

@@ -453,17 +453,22 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 
 static noinline s64 dither(struct dt_dev *dev, struct dt_group *grp, u64 cost_ns)
 {
-	s64 up = (s64)(cost_ns / 2), down = -(s64)(cost_ns / 3), more;
+	s64 up = (s64)(cost_ns / 2), down = -(s64)(cost_ns / 3), more, most;
 
 	if (!dev->fit.dither || dev->solo.known) {
 		more = clamp(-grp->dither_ns, down, up);
 	} else {
 		if (grp->dither_window != dev->fit.window) {
 			grp->dither_window = dev->fit.window;
+			grp->dither_from_ns = dev->busy_ns;
 			grp->dithered_up = grp->dither_ns ?
 					   grp->dither_ns < 0 : grp->odd;
 		}
 		more = grp->dithered_up ? up : down;
+		/* No more than all that can have been charged meanwhile. */
+		most = (s64)(WINDOW_NS + dev->busy_ns - grp->dither_from_ns);
+		if (more > 0 ? grp->dither_ns > most : grp->dither_ns < -most)
+			more = 0;
 	}
 	grp->dither_ns += more;
 	return more;

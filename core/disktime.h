@@ -195,6 +195,7 @@ struct dt_group {
 	s64 dither_ns;			/* charged beyond its costs, to learn */
 	u32 probe;			/* serial number of that probe */
 	u32 dither_window;		/* the window that the next is of */
+	u64 dither_from_ns;		/* of busy time, when that began */
 	bool dithered_up;
 	u8 nr_solos;			/* few or many; see solo.c */
 	u32 solo_round;			/* of solos, in which its last was */

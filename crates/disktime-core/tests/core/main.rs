@@ -7,6 +7,7 @@
 mod bed;
 mod classes;
 mod commit;
+mod costs;
 mod faults;
 mod gate;
 mod given;
