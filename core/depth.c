@@ -44,8 +44,9 @@
  *   the last of these.
  * - It falls anyway while that is for nothing.
  * - Below one it goes on by pauses (pace.c).
- * - It moves once a window, by steps in proportion to what is left to lose: what
- *   it does is seen before it is done again.
+ * - It moves once a window, by steps in proportion to what is left to lose, or
+ *   by up to half of it while nothing is lost: what it does is seen before it is
+ *   done again.
  *
  * A reader that asks for a fiftieth of the device thus costs the others at most
  * a tenth; one that could use half of it gets about half of what it does alone.
@@ -119,8 +120,11 @@
 /* So much is left to others that it costs them nothing. */
 #define FOR_NOTHING		(65536 - LOSS / 4)
 
-/* The limit falls faster where a group is 4 to 4 * FAR times later than due. */
+/* The limit falls faster where a group is 4 to 4 * FAR times later than due, */
 #define FAR			8
+/* while this is left to the others; by a half at most beyond what they lose. */
+#define LEAP_KEPT		(65536 - 2048)
+#define LEAP_MOST		4
 
 /* Whatever the weights. */
 #define LOSS_MOST		61440
@@ -536,6 +540,8 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 	if (item->light || grp == dev->light.grp)
 		note_share(dev, share);
 	slow = dt_max((slow * share) >> 16, 1);
+	if (item->light || grp == dev->light.grp)
+		dev->light.slow_now = (u32)slow;
 	grp->slow = mean_of(grp->slow, slow);
 	grp->late_ns = 0;
 	grp->alone_ns = 0;
@@ -754,11 +760,25 @@ static u64 slow_others(const struct dt_dev *dev)
 	return slow;
 }
 
+/*
+ * How much of the limit goes at once, beyond what the others are seen to lose: while
+ * that is nothing it tells nothing of how far the limit is from where it is more.
+ * Not once more before that has helped: what waits for a cache is not helped by it.
+ */
+static u64 leap(struct dt_light *light, u64 limit, u64 far)
+{
+	if (!far || limit <= 2 ||
+	    (light->slow_leapt && 8ull * light->slow_now > 7ull * light->slow_leapt))
+		return 0;
+	light->slow_leapt = light->slow_now;
+	return limit * dt_min(far, LEAP_MOST) / (2 * LEAP_MOST);
+}
+
 static void move_limit(struct dt_dev *dev)
 {
 	struct dt_light *light = &dev->light;
 	u32 keep = to_keep(dev), kept = dev->fit.kept;
-	u64 ours = light->slow, theirs = slow_others(dev), part;
+	u64 ours = light->slow, theirs = slow_others(dev), part, most;
 	u64 limit = dt_min(dev->limit, light->most), far;
 	bool nothing = kept > FOR_NOTHING && !light->grp;
 
@@ -788,10 +808,14 @@ static void move_limit(struct dt_dev *dev)
 		if (limit == 2 && kept > keep + PLENTY)
 			part = 1;
 		/* Where that costs the others nothing; see FAR. */
-		far = limit > 4 * FEW && kept > FOR_NOTHING &&
-		      !light->beside_reads ? dt_min(ours / (4 * SLOW), FAR) : 0;
-		set_limit(dev, limit - dt_min(part, limit / 4 + 1 +
-					      limit / 2 * far / FAR));
+		far = kept > LEAP_KEPT && !light->beside_reads ?
+		      dt_min(ours / (4 * SLOW), FAR) : 0;
+		most = limit / 4 + 1;
+		if (limit > 4 * FEW)
+			most += limit / 2 * far / FAR;
+		part = dt_min(part, most);
+		most = leap(light, limit, far);
+		set_limit(dev, limit - dt_max(part, most));
 	} else if (light->pause && (ours < SLOW_LOW || 16 * theirs > 17 * ours)) {
 		part = ours < theirs ?
 		       dt_div((theirs - ours) << 16, theirs) : 0;
@@ -826,8 +850,10 @@ static void review_limit(struct dt_dev *dev)
 		begin_free(dev, dev->limit);
 	} else if (all || light->window != dev->fit.window) {
 		light->window = dev->fit.window;
-		if (all)
+		if (all) {
 			note_free(dev, slowly(dev, FREE_EVERY_NS), 0);
+			light->slow_leapt = 0;
+		}
 		if (is_stuck(dev)) {
 			light->again_ns = dev->clock_ns + STUCK_PART *
 					  (dev->clock_ns - light->from_ns);
