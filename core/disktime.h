@@ -580,6 +580,7 @@ enum dt_spells_phase {
 struct dt_spells {
 	u8 phase;			/* enum dt_spells_phase */
 	bool both;			/* reads and writes were done lately */
+	bool cut;			/* the writers' turn, by what they wrote */
 	bool good;			/* they have paid */
 	bool failed;			/* they have not, lately */
 	u32 failures;			/* so often in a row it did not pay */

@@ -90,7 +90,7 @@
 #define WHOLE			65536
 /* To begin with h is to be less than p by this part of it. */
 #define MARGIN			8
-/* So many turns in a row did not pay. */
+/* So many turns in a row did not pay, that were as long as they should be. */
 #define FAILURES		2
 #define TRY_AGAIN_NS		DT_NSEC_PER_SEC
 #define TRY_AGAIN_TIMES		4
@@ -297,6 +297,7 @@ static void enter_write(struct dt_dev *dev)
 	spells->most -= spells->most / FORGET_MOST;
 	spells->best = 0;
 	spells->theirs = 0;
+	spells->cut = false;
 	spells->from_ns = dev->clock_ns;
 	begin_phase(dev, DT_SPELLS_WRITE);
 	ns = dt_max(WRITE_DRAINS * spells->drain_ns,
@@ -360,13 +361,18 @@ static u64 harmed(const struct dt_spells *spells, u64 theirs_ns)
 			     dt_max(spells->most, 1)), WHOLE);
 }
 
-/* So much is written that a turn and its drain take about as long as they should. */
+/* The writers' turn and its drain are to take about as long. */
+static u64 due_ns(const struct dt_spells *spells)
+{
+	return shorter(spells, THEIRS_NS, THEIRS_LEAST_NS);
+}
+
+/* So much is written that they do. */
 static void set_quota(struct dt_spells *spells, u64 theirs_ns)
 {
-	u64 due = shorter(spells, THEIRS_NS, THEIRS_LEAST_NS);
 	u64 wrote = spells->wrote;
 
-	spells->quota = dt_div(wrote * due, dt_max(theirs_ns, 1));
+	spells->quota = dt_div(wrote * due_ns(spells), dt_max(theirs_ns, 1));
 	spells->quota = dt_min(dt_max(spells->quota, wrote / 2), 2 * wrote);
 }
 
@@ -501,7 +507,11 @@ static void tick_drain(struct dt_dev *dev)
 		dev->clock_ns - spells->since_ns >= 2 * slot_ns(dev);
 	if (!(quick && (pays || spells->good)) && !late)
 		return;
-	spells->failures = pays ? 0 : spells->failures + 1;
+	/* One that ended before the cache was full says nothing against it. */
+	if (pays)
+		spells->failures = 0;
+	else if (!spells->cut || 2 * theirs_ns >= due_ns(spells))
+		spells->failures++;
 	if (spells->failures == FAILURES || (!pays && !spells->good)) {
 		give_up(dev);
 		return;
@@ -554,8 +564,10 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 		spells->wrote += units_of(item);
 		/* It ends with the next tick. */
 		if (spells->phase == DT_SPELLS_WRITE && spells->quota &&
-		    spells->wrote >= spells->quota)
+		    spells->wrote >= spells->quota) {
 			spells->look_ns = dev->clock_ns;
+			spells->cut = true;
+		}
 	}
 }
 
