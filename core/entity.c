@@ -282,6 +282,7 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->apart_until_ns = dev->clock_ns;
 	grp->dither_ns = 0;
 	grp->dither_window = 0;
+	grp->dither_from_ns = dev->busy_ns;
 	grp->dithered_up = false;
 	grp->nr_solos = 0;
 	grp->solo_round = 0;

@@ -90,7 +90,7 @@
 #define WHOLE			65536
 /* To begin with h is to be less than p by this part of it. */
 #define MARGIN			8
-/* So many turns in a row did not pay, that were as long as they should be. */
+/* So many turns in a row did not pay, but for those that were cut short. */
 #define FAILURES		2
 #define TRY_AGAIN_NS		DT_NSEC_PER_SEC
 #define TRY_AGAIN_TIMES		4
