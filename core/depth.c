@@ -115,6 +115,8 @@
 #define PAUSE_HALF		32768
 /* Of so many one is much. */
 #define FEW			8
+/* What is less than one counts for it to begin with; 2^-16. */
+#define HALF			32768
 /* Nobody fills a device with so few. */
 #define LITTLE			16
 /* So much is left to others that it costs them nothing. */
@@ -213,6 +215,7 @@ void dt_depth_init(struct dt_dev *dev)
 	dev->light.freeing = false;
 	dev->light.look_ns = LOOK_NS;
 	dev->light.slowly = false;
+	dev->light.rest = HALF;
 	dev->light.free_every_ns = FREE_EVERY_NS;
 	dev->light.probe_every_ns = PROBE_EVERY_NS;
 	/* With turns nobody looks; overlap then. */
@@ -765,12 +768,11 @@ static u64 slow_others(const struct dt_dev *dev)
  * that is nothing it tells nothing of how far the limit is from where it is more.
  * Not once more before that has helped: what waits for a cache is not helped by it.
  */
-static u64 leap(struct dt_light *light, u64 limit, u64 far)
+static u64 leap(const struct dt_light *light, u64 limit, u64 far)
 {
 	if (!far || limit <= 2 ||
 	    (light->slow_leapt && 8ull * light->slow_now > 7ull * light->slow_leapt))
 		return 0;
-	light->slow_leapt = light->slow_now;
 	return limit * dt_min(far, LEAP_MOST) / (2 * LEAP_MOST);
 }
 
@@ -785,6 +787,7 @@ static void move_limit(struct dt_dev *dev)
 	if (kept < keep && light->pause) {
 		dt_pause_less(dev, dt_div((u64)(keep - kept) << 16, keep));
 	} else if (kept < keep) {
+		light->rest = HALF;
 		set_limit(dev, limit + 1 + dt_div(limit * (keep - kept), keep));
 	} else if (nothing || (ours > SLOW && 16 * ours > 17 * theirs)) {
 		part = dt_div((u64)(kept - keep) << 17, kept);
@@ -800,9 +803,15 @@ static void move_limit(struct dt_dev *dev)
 			return;
 		}
 		part *= limit;
-		/* Less than one is none, but where there are few to lose. */
-		if (limit <= FEW)
-			part += 32768;
+		/*
+		 * Less than one is none, but where there are few to lose, and adds
+		 * up to one where these read: what a write does comes later.
+		 */
+		if (limit <= FEW) {
+			part += light->rest;
+			light->rest = dev->fit.free.heavy.load.nr[DT_WRITE] ?
+				      HALF : (u32)(part & 0xffff);
+		}
 		part >>= 16;
 		/* Where one of two is more than they are to lose pauses are shorter. */
 		if (limit == 2 && kept > keep + PLENTY)
@@ -815,7 +824,11 @@ static void move_limit(struct dt_dev *dev)
 			most += limit / 2 * far / FAR;
 		part = dt_min(part, most);
 		most = leap(light, limit, far);
-		set_limit(dev, limit - dt_max(part, most));
+		if (most > part) {
+			light->slow_leapt = light->slow_now;
+			part = most;
+		}
+		set_limit(dev, limit - part);
 	} else if (light->pause && (ours < SLOW_LOW || 16 * theirs > 17 * ours)) {
 		part = ours < theirs ?
 		       dt_div((theirs - ours) << 16, theirs) : 0;

@@ -492,6 +492,7 @@ struct dt_light {
 	u64 share_ns;			/* when somebody had it */
 	u32 worth;			/* what others may lose for it; 2^-16 */
 	u32 window;			/* of the costs, when the limit was moved */
+	u32 rest;			/* of one that the limit is to fall by; 2^-16 */
 	u32 slow_now;			/* of the last light one that was judged */
 	u32 slow_leapt;			/* the same when the limit last fell far, or 0 */
 	u32 slow_then;			/* of who is favoured, before it was */
