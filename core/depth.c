@@ -540,11 +540,11 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 	/* Who asks for little is judged as one of two. */
 	if (item->light && grp != dev->light.grp && share)
 		share = dt_max(share, 32768);
-	if (item->light || grp == dev->light.grp)
-		note_share(dev, share);
 	slow = dt_max((slow * share) >> 16, 1);
-	if (item->light || grp == dev->light.grp)
+	if (item->light || grp == dev->light.grp) {
+		note_share(dev, share);
 		dev->light.slow_now = (u32)slow;
+	}
 	grp->slow = mean_of(grp->slow, slow);
 	grp->late_ns = 0;
 	grp->alone_ns = 0;

@@ -717,7 +717,7 @@ fn the_first_turn_of_readers_begins_when_they_are_truly_quick() {
 
 /// What is written in a turn is known by the one before it. After the first drain, which takes a tenth
 /// of a second, that is next to nothing, and a cache hides it: turns of no use, as it seemed, of which
-/// two in a row were the end: with the first of these seeds the reads had 0.04 of what they do alone.
+/// two in a row were the end. With the first of these seeds the reads had 0.04 of what they do alone.
 #[test]
 fn turns_do_not_end_because_a_short_one_harmed_nobody() {
     let loads = [(Mix::Write, 4, 8), (Mix::Read, 4, 256)];

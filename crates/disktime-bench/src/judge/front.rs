@@ -123,7 +123,7 @@ pub struct Row {
     pub enough_depth: Option<u32>,
     /// Total depths, and what can be had with each.
     pub front: Vec<(u32, Point)>,
-    /// How it compares with its limit.
+    /// How its distance compares with its limit.
     pub verdicts: Vec<Verdict>,
 }
 
@@ -263,14 +263,10 @@ pub(super) fn show(rows: &[&Row]) -> String {
             format!("{:.0}", median(&|p| p.p50_us)),
             format!("{:.0}", median(&|p| p.p99_us)),
             format!("{:.3}", median(&|p| p.neighbour)),
-            format!("{:.2} ({:.2})", row.factor.worst, row.factor.median),
-            format!("{FACTOR}"),
-            if row.verdicts.iter().all(|v| v.ok) {
-                "ok".into()
-            } else {
-                "NOT".into()
-            },
-            format!("{:.2} ({:.2})", row.behind.worst, row.behind.median),
+            row.factor.show(2),
+            row.verdicts[0].limit.to_string(),
+            row.verdicts[0].word().into(),
+            row.behind.show(2),
             row.nearest_depth.to_string(),
             row.enough_depth
                 .map_or("-".into(), |depth| depth.to_string()),

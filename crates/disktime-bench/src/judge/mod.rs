@@ -116,6 +116,11 @@ impl Spread {
         let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
         Some(Self { worst, median })
     }
+
+    /// The worst, and the median in brackets, with so many decimals.
+    fn show(&self, decimals: usize) -> String {
+        format!("{:.decimals$} ({:.decimals$})", self.worst, self.median)
+    }
 }
 
 /// One thing that was judged: a line of the results, a row of a table.
@@ -141,6 +146,11 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// What a table has for it.
+    fn word(&self) -> &'static str {
+        if self.ok { "ok" } else { "NOT" }
+    }
+
     fn at_most(name: &'static str, value: f64, limit: f64) -> Self {
         let ok = value <= limit;
         Self {

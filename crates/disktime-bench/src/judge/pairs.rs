@@ -396,12 +396,7 @@ pub(super) fn show(rows: &[&Row]) -> String {
         "Jain",
         "",
     ];
-    let spread = |s: &Spread| format!("{:.2} ({:.2})", s.worst, s.median);
-    let ok = |verdict: Option<&Verdict>| match verdict {
-        None => "-",
-        Some(verdict) if verdict.ok => "ok",
-        Some(_) => "NOT",
-    };
+    let ok = |verdict: Option<&Verdict>| verdict.map_or("-", Verdict::word);
     let lines = rows.iter().map(|row| {
         let split = row.split.map(|split| {
             let [a, b] = split.depths;
@@ -412,8 +407,8 @@ pub(super) fn show(rows: &[&Row]) -> String {
             row.disk.clone(),
             row.pair[0].clone(),
             row.pair[1].clone(),
-            spread(&row.slowdown[0]),
-            spread(&row.slowdown[1]),
+            row.slowdown[0].show(2),
+            row.slowdown[1].show(2),
             format!("{:.2}", row.slowdown_true[0].median),
             format!("{:.2}", row.slowdown_true[1].median),
             slowdown,

@@ -424,8 +424,6 @@ pub(super) fn show(rows: &[&Row]) -> String {
         "limit",
         "",
     ];
-    let points = |s: &Spread| format!("{:.2} ({:.2})", s.worst, s.median);
-    let ratio = |s: &Spread| format!("{:.3} ({:.3})", s.worst, s.median);
     let lines = rows.iter().map(|row| {
         let place: Vec<&str> = [row.variant.as_str(), row.phase.as_str()]
             .into_iter()
@@ -433,23 +431,22 @@ pub(super) fn show(rows: &[&Row]) -> String {
             .collect();
         let verdict = |number: usize| {
             let verdict = &row.verdicts[number];
-            let ok = if verdict.ok { "ok" } else { "NOT" };
-            [verdict.limit.to_string(), ok.to_owned()]
+            [verdict.limit.to_string(), verdict.word().to_owned()]
         };
         let [points_limit, points_ok] = verdict(0);
         let [ratio_limit, ratio_ok] = verdict(1);
         vec![
             row.scenario.clone(),
             place.join(", "),
-            points(&row.error),
+            row.error.show(2),
             points_limit,
             points_ok,
-            points(&row.error_true),
-            points(&row.error_charge),
+            row.error_true.show(2),
+            row.error_charge.show(2),
             format!("{:.3}", row.total.median),
             format!("{:.3}", row.total_true.median),
             format!("{:.3}", row.total_none.median),
-            ratio(&row.ratio),
+            row.ratio.show(3),
             ratio_limit,
             ratio_ok,
         ]
