@@ -66,6 +66,8 @@
  * ones what is left: or the first that are done pay for a device that stood still.
  */
 #define BEYOND_MOST		15
+/* Nor does the last pay for more than this of what was before it was dispatched. */
+#define LEFT_MOST_NS		(100 * DT_NSEC_PER_MSEC)
 
 /* First guess on a device of which nothing is known. */
 #define COST_UNKNOWN_NS		(100 * DT_NSEC_PER_USEC)
@@ -120,7 +122,7 @@ dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
 {
 	/* Busy time that nobody has been charged. */
 	u64 left = dev->busy_ns - dev->charged_ns - dev->excess_ns;
-	u64 time = left;
+	u64 time = left, own;
 
 	if (!plain && dt_by_gap(dev)) {
 		left += dev->cache.ahead_ns;
@@ -140,6 +142,12 @@ dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
 		time = dt_min(time, left);
 		if (!plain && dev->spells.phase && item->dir == DT_READ)
 			time = dt_spells_charge(dev, item, time);
+	} else if (dev->by_cost) {
+		own = dev->clock_ns - item->dispatch_ns;
+		if (unlikely(left > own + LEFT_MOST_NS)) {
+			dev->excess_ns += left - own;
+			time = own;
+		}
 	}
 	if (unlikely(time > DT_CHARGE_MAX_NS)) {
 		dev->excess_ns += time - DT_CHARGE_MAX_NS;

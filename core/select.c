@@ -114,7 +114,6 @@ static void derive_limits(struct dt_dev *dev)
 	u32 depth = tun->depth ? tun->depth : DEPTH_AUTO;
 
 	dt_wide_init(dev, dt_max(dt_min(depth, dev->depth_hw), 1));
-	dt_depth_init(dev);
 	if (tun->slice_ns)
 		dev->slice_ns = tun->slice_ns;
 	else if (dev->rotational)
@@ -123,6 +122,7 @@ static void derive_limits(struct dt_dev *dev)
 		dev->slice_ns = tun->strict ? SLICE_STRICT_NS : 0;
 	dt_commits_reset(dev);
 	dt_spells_reset(dev);
+	dt_depth_init(dev);
 	dt_dev_derive(dev);
 }
 

@@ -17,15 +17,17 @@ fn bed(seed: u64) -> Bed {
     Bed::new(Disk::new(8, 16, 256), Box::new(service), seed)
 }
 
+/// Whether nothing of the process's was done for so long.
+fn stood(bed: &mut Bed, proc: usize, ms: u64) -> bool {
+    let (done, end) = (bed.done(proc), bed.now + ms * MS);
+    bed.run_until(end);
+    bed.done(proc) == done
+}
+
 /// Runs until just after that second.
 fn until_it_goes_on(bed: &mut Bed, proc: usize) {
-    let stood = |bed: &mut Bed, ms: u64| {
-        let (done, end) = (bed.done(proc), bed.now + ms * MS);
-        bed.run_until(end);
-        bed.done(proc) == done
-    };
-    while !stood(bed, 50) {}
-    while stood(bed, 10) {}
+    while !stood(bed, proc, 50) {}
+    while stood(bed, proc, 10) {}
 }
 
 /// A drive that does nothing for a second. It was taken for one of which each request takes 200 times
@@ -45,5 +47,27 @@ fn a_drive_that_stands_still_puts_nobody_far_behind() {
         let ratio = ios[0] as f64 / (8.0 * ios[1] as f64);
         report(&format!("seed {seed}: {ios:?}, {ratio:.2}"));
         assert!(ratio > 0.6 && ratio < 1.7, "seed {seed}: {ios:?}");
+    }
+}
+
+/// The same where nothing is asked for after that second: whose request was the last to be done paid
+/// for all of it but 2 ms, though it began when it was over. Now 25 ms with 20 of these seeds, and 581
+/// at most: costs that were learned of half of that second are too high.
+#[test]
+fn the_last_to_be_done_does_not_pay_for_what_was_before_it() {
+    for seed in 1..=24 {
+        let mut bed = bed(seed);
+        let root = bed.root();
+        let groups = ["small", "large"].map(|name| bed.group(name, root, 100));
+        let small = bed.job(Job::new(groups[0]).depth(16));
+        bed.job(Job::new(groups[1]).depth(16).sectors(512));
+        while !stood(&mut bed, small, 50) {}
+        let before = bed.snapshot(&groups);
+        bed.drain();
+        let paid: Vec<_> = (bed.snapshot(&groups).iter().zip(&before))
+            .map(|(after, before)| (after.total_time() - before.total_time()).0 / MS)
+            .collect();
+        report(&format!("seed {seed}: {paid:?} ms"));
+        assert!(paid.iter().all(|&ms| ms < 650), "seed {seed}: {paid:?} ms");
     }
 }
