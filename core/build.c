@@ -21,6 +21,7 @@
 #include "chain.c"
 #include "commit.c"
 #include "spell.c"
+#include "near.c"
 #include "select.c"
 #include "gate.c"
 #include "health.c"

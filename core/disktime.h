@@ -685,6 +685,7 @@ struct dt_dev {
 	struct dt_group *back;		/* had paused, and waits; or NULL */
 	u64 back_until_ns;		/* one may be, until then */
 	struct dt_queue *last_queue;	/* of the last dispatched item */
+	u64 head_sector;		/* where what was done last ended */
 	u64 turn_used_ns;		/* disk time used in this turn */
 	u64 turn_queue_ns;		/* of it charged to turn_queue for reads */
 	u64 turn_idle_ns;		/* and what it was waited for meanwhile */

@@ -50,6 +50,7 @@
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
+#include "near.h"
 #include "queue.h"
 #include "park.h"
 #include "select.h"
@@ -822,7 +823,9 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 }
 
 /* Follow the lines from the root down to a queue. */
-static inline struct dt_queue *descend(struct dt_dev *dev, struct dt_entity *ent)
+static __always_inline struct dt_queue *descend(struct dt_dev *dev,
+						struct dt_entity *ent,
+						bool plain)
 {
 	struct dt_level *level;
 	struct dt_spot *spot;
@@ -840,6 +843,9 @@ static inline struct dt_queue *descend(struct dt_dev *dev, struct dt_entity *ent
 		/* Not the lone one, which does not stand there. */
 		ent = DT_CONTAINER(spot, struct dt_entity, ready);
 		dt_line_started(&level->ready, ent->class, ent->vdisktime);
+		if (!plain && ent->kind == DT_KIND_QUEUE && dt_goes_near(dev))
+			return dt_nearest(dev, &level->ready,
+					  dt_entity_queue(ent));
 	}
 	return dt_entity_queue(ent);
 }
@@ -858,7 +864,7 @@ static __always_inline struct dt_queue *select_queue(struct dt_dev *dev,
 		   !better_class_waits(dev->light.first->own)) {
 		from = dev->light.first->own;
 	}
-	return descend(dev, from);
+	return descend(dev, from, plain);
 }
 
 static struct dt_item *first_waiting(const struct dt_dev *dev)
@@ -979,6 +985,7 @@ static __always_inline u64 complete(struct dt_dev *dev, struct dt_item *item,
 	if (plain || dev->engine != DT_ENGINE_GIVEN)
 		dt_learn_cost(dev, queue, item->dir, actual);
 	if (!plain && dev->slice_ns) {
+		dev->head_sector = item->node.key + item->sectors;
 		dt_chain_done(dev, item);
 		dt_learn_turns(dev, item, actual);
 	} else if (plain || dev->engine != DT_ENGINE_OVERLAP) {

@@ -83,6 +83,28 @@ fn alike_processes_of_a_disk_without_a_write_cache_get_their_shares_of_its_time(
     }
 }
 
+/// One that takes one request at a time goes where it is sent. Processes were served in order,
+/// wherever their requests lay, and did what they do in order of arrival; now those of a group whose
+/// turn it is go by what is nearest, within what makes no difference to any of them.
+#[test]
+fn processes_of_a_group_are_served_by_what_lies_nearest() {
+    for mixes in [[Mix::Read; 3], [Mix::Both; 3]] {
+        let setup = |controller| Setup {
+            controller,
+            ..uchida(Params::wd2500js(), mixes, 1)
+        };
+        let (_, in_order) = run(setup(Controller::Fifo));
+        let (shares, ios) = run(setup(Controller::DISKTIME));
+        println!("{mixes:?}: {shares:.4?}, {ios} I/Os, {in_order} in order of arrival");
+        assert!(worst_error(&shares) < 0.005, "{mixes:?}: {shares:?}");
+        let most = ios as f64 / in_order as f64;
+        assert!(
+            most > 1.35,
+            "{mixes:?}: {ios} I/Os where it were {in_order}"
+        );
+    }
+}
+
 /// What a completion says of a request's time is at its weakest where the disk takes 31 at a time,
 /// in whatever order, and they are not alike.
 #[test]

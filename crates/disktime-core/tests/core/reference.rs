@@ -8,6 +8,8 @@
 //! - One virtual time a class; lower classes are owed 1/DIV of what the next better one has.
 //! - A charge is the sum, over the moments that a request was in flight, of dt / N.
 //! - Turns and anticipation as select.c's first comment says.
+//! - With a head, of a group's queues that seek and stand within 4 ms of the first the nearest is
+//!   chosen: whose next item lies nearest to where the item that was done last ended.
 //! - With a head, what a queue's items usually take is what it is charged for each among its group's;
 //!   the rest over the next 64. For a whole turn it is charged a turn, the rest off its next.
 
@@ -25,6 +27,7 @@ use crate::cases;
 const CHARGE_MAX: u64 = 10 * SEC;
 const LEAD_MAX: u64 = 60 * SEC;
 const CREDIT: u64 = 20 * MS;
+const NEAR: u64 = 4 * MS;
 /// Divisor and cap of each class's floor.
 const FLOORS: [(u64, u64); 4] = [(1, 0), (48, 500 * MS), (8, 100 * MS), (48, 1500 * MS)];
 
@@ -168,6 +171,8 @@ struct Model {
     hold_idle: u64,
     work: bool,
     last_queue: Option<usize>,
+    /// Where the item that was done last ended.
+    head: u64,
     busy: u64,
     charged: u64,
 }
@@ -231,6 +236,7 @@ impl Model {
             hold_idle: 0,
             work: false,
             last_queue: None,
+            head: 0,
             busy: 0,
             charged: 0,
         };
@@ -382,6 +388,35 @@ impl Model {
             }
         }
         first
+    }
+
+    /// Of those that are as good as the first of them, a queue.
+    fn nearest(&self, first: usize) -> usize {
+        let seeks = |e: usize| match self.ents[e].kind {
+            Kind::Queue(queue) => self.queues[queue].seek_mean >= 8192,
+            _ => false,
+        };
+        let ent = &self.ents[first];
+        let most = ent.vdisktime.wrapping_add(virt(NEAR, ent.weight));
+        if self.slice() == 0 || !self.rotational || self.tun.order != Order::Cfq || !seeks(first) {
+            return first;
+        }
+        let gap = |e: usize| match self.ents[e].kind {
+            Kind::Queue(queue) => {
+                let next = &self.waiting[&self.item_of(queue)];
+                next.request.sector.abs_diff(self.head)
+            }
+            _ => u64::MAX,
+        };
+        let line = self.line(ent.parent.unwrap(), ent.class);
+        let near = line
+            .into_iter()
+            .filter(|&e| seeks(e) && !before(most, self.ents[e].vdisktime));
+        near.min_by_key(|&e| {
+            let ahead = self.ents[e].vdisktime.wrapping_sub(ent.vdisktime);
+            (gap(e), ahead, self.ents[e].came)
+        })
+        .unwrap()
     }
 
     fn started(&mut self, e: usize) {
@@ -1049,7 +1084,10 @@ impl Model {
                     let e = self.pick(at).unwrap();
                     self.started(e);
                     match self.ents[e].kind {
-                        Kind::Queue(queue) => chosen = Some(queue),
+                        Kind::Queue(_) => match self.ents[self.nearest(e)].kind {
+                            Kind::Queue(queue) => chosen = Some(queue),
+                            _ => unreachable!(),
+                        },
                         _ => at = e,
                     }
                 }
@@ -1145,6 +1183,7 @@ impl Model {
             self.groups[waits].think.last_end = now;
         }
         if done {
+            self.head = item.request.sector + u64::from(item.request.sectors);
             let leaf = &self.ents[self.groups[group].leaf];
             let sync = self.queues[item.queue].sync;
             let idle = leaf.queued + leaf.inflight == 0;
