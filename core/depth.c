@@ -166,6 +166,9 @@
 #define LAG_REQUESTS		4
 #define LAG_MAX_NS		(12 * DT_NSEC_PER_MSEC)
 
+/* Who was favoured is no further ahead than this when that is over. */
+#define LEAD_NS			(100 * DT_NSEC_PER_MSEC)
+
 /* Most requests wait inside the device: more or fewer than these, 2^-16. */
 #define CROWD_MANY		32768
 #define CROWD_FEW		16384
@@ -417,10 +420,21 @@ static void begin_free(struct dt_dev *dev, u32 limit)
 	light->free_from_ns = dev->clock_ns;
 }
 
+/*
+ * Who is favoured goes first whatever that is charged, and waits afterwards until
+ * the others have had as much; but not for ever.
+ */
+static void settle_favoured(struct dt_dev *dev)
+{
+	if (dev->light.grp)
+		dt_path_lead(dev, dev->light.grp->own, LEAD_NS);
+}
+
 static void favour(struct dt_dev *dev, const struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
 
+	settle_favoured(dev);
 	set_favoured(dev, grp);
 	light->from_ns = dev->clock_ns;
 	light->slow_then = grp ? grp->slow : 0;
@@ -440,6 +454,7 @@ static void begin_spells(struct dt_dev *dev)
 {
 	struct dt_light *light = &dev->light;
 
+	settle_favoured(dev);
 	light->then = light->grp;
 	light->limit = dev->limit;
 	set_favoured(dev, NULL);

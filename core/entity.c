@@ -553,6 +553,28 @@ void dt_path_level(struct dt_dev *dev, struct dt_entity *ent)
 	}
 }
 
+void dt_path_lead(struct dt_dev *dev, struct dt_entity *ent, u64 most_ns)
+{
+	struct dt_level *level;
+	u64 most;
+
+	for (; ent->parent; ent = ent->parent) {
+		level = ent->parent->level;
+		if (level->lone == ent)
+			continue;
+		most = level->ready.vtime[ent->class] +
+		       dt_virtual(most_ns, ent->weight);
+		if (!dt_before(most, ent->vdisktime))
+			continue;
+		ent->vdisktime = most;
+		ent->vrest = 0;
+		if (ent->ready.on)
+			dt_line_move(&level->ready, &ent->ready, ent->class,
+				     most);
+		gate_move(dev, ent);
+	}
+}
+
 /*
  * An entity that the others have left becomes the lone one, and one that stays
  * so is brought up to date before its sums grow out of bounds.

@@ -93,5 +93,8 @@ dt_internal void dt_path_charge(struct dt_dev *dev, struct dt_entity *ent, s64 t
 dt_internal void dt_queue_charge(struct dt_dev *dev, struct dt_queue *queue, s64 time_ns);
 /* Neither behind nor ahead of others from here on, at any level. */
 dt_internal void dt_path_level(struct dt_dev *dev, struct dt_entity *ent);
+/* No further ahead than by so much disk time. */
+dt_internal void dt_path_lead(struct dt_dev *dev, struct dt_entity *ent,
+			      u64 most_ns);
 
 #endif /* DISKTIME_ENTITY_H */

@@ -624,6 +624,24 @@ fn eight_beside_eight_on_flash_each_keep_what_the_best_division_leaves_them() {
     );
 }
 
+/// When it was favoured, and is no more, it waits until the others have had as much as it: for 317 ms in one of these, and
+/// longer where it was favoured for longer, of which a tenth of a second is left.
+#[test]
+fn who_asks_for_eight_is_not_kept_waiting_for_long_or_often() {
+    let loads = [(Mix::Read, 128, 8), (Mix::Read, 4, 256)];
+    for seed in 1..=6 {
+        let window = [0, 10 * SEC];
+        let took = latencies(ssd::Params::plain(), loads, 0, window, REQUESTS, seed);
+        let (often, longest) = (took[took.len() * 999 / 1000], took[took.len() - 1]);
+        println!(
+            "seed {seed}: {} reads, P99.9 {often} ns, {longest} ns",
+            took.len()
+        );
+        assert!(often < 2_000_000, "seed {seed}: {often} ns");
+        assert!(longest < 120_000_000, "seed {seed}: {longest} ns");
+    }
+}
+
 /// A sixth of a server's drive is all that eight reads at a time can use, and half of it is due to
 /// them: what they are late is worth more to others than that sixth. Were it not, they had 0.38 of
 /// what they do alone.
