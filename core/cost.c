@@ -226,9 +226,10 @@ static int gain(const struct dt_fit *fit)
 
 /*
  * What is left to those who are held back, of what they have where they are
- * not: by whatever costs, as both are the same requests.
+ * not: by whatever costs, as both are the same requests. And of what they do
+ * alone, where costs are such that this is all of the time.
  */
-static void note_heavy(struct dt_fit *fit, u64 busy_ns)
+static void note_heavy(struct dt_fit *fit, u64 busy_ns, bool known)
 {
 	struct dt_free *free = &fit->free;
 	struct dt_load heavy;
@@ -241,6 +242,11 @@ static void note_heavy(struct dt_fit *fit, u64 busy_ns)
 				     fit->light.sectors[dir];
 	}
 	now = fraction(worth(fit, &heavy), busy_ns);
+	if (known)
+		fit->alone = (u32)dt_max(fit->alone ? (3 * fit->alone + now) / 4 :
+						      now, 1);
+	else
+		fit->alone = 0;
 	if (!fit->limited) {
 		/* A cache has filled: what it took before says nothing. */
 		if (free->windows &&
@@ -370,7 +376,7 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 		return;
 	}
 	dev->spells.both = dt_load_both(&fit->load);
-	note_heavy(fit, busy_ns);
+	note_heavy(fit, busy_ns, dev->solo.known && dev->light.grp);
 	dt_solo_others(dev, &fit->load, busy_ns);
 	if (fit->starved)
 		fit->paired = false;

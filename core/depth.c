@@ -771,11 +771,22 @@ static u64 slow_others(const struct dt_dev *dev)
 	u64 share = 65536 - dev->light.share;
 	u64 slow = dt_div(share << SLOW_SHIFT, dev->fit.kept);
 
+	/* What they do alone has been seen (solo.c). */
+	if (dev->fit.alone)
+		return dt_div(share << SLOW_SHIFT, dev->fit.alone);
 	/* Among equals it is known what they have less even so. */
 	if (dt_fit_alike(dev))
 		slow += dt_div(slow * free->nr_light,
 			       dt_max(dt_load_nr(&free->heavy.load), 1));
 	return slow;
+}
+
+/* The favoured group is none for so many times as long as it was. */
+static void favour_later(struct dt_dev *dev)
+{
+	dev->light.again_ns = dev->clock_ns + STUCK_PART *
+			      (dev->clock_ns - dev->light.from_ns);
+	favour(dev, NULL);
 }
 
 /*
@@ -849,7 +860,11 @@ static void move_limit(struct dt_dev *dev)
 		       dt_div((theirs - ours) << 16, theirs) : 0;
 		dt_pause_less(dev, dt_min(part, PAUSE_HALF));
 	} else if (ours < SLOW_LOW || 8 * theirs > 9 * ours) {
-		allow_more(dev);
+		/* Nobody is held back, and it is the others that are late. */
+		if (dev->fit.alone && light->grp && dev->limit == dev->depth)
+			favour_later(dev);
+		else
+			allow_more(dev);
 	}
 }
 
@@ -869,7 +884,7 @@ static void review_limit(struct dt_dev *dev)
 	struct dt_light *light = &dev->light;
 	bool all = dev->limit == dev->depth;
 
-	if (!dev->fit.kept || light->freeing)
+	if (!dev->fit.kept || light->freeing || dev->solo.nr_open)
 		return;
 	if (!light->slow) {
 		allow_more(dev);
@@ -883,9 +898,7 @@ static void review_limit(struct dt_dev *dev)
 			light->slow_leapt = 0;
 		}
 		if (is_stuck(dev)) {
-			light->again_ns = dev->clock_ns + STUCK_PART *
-					  (dev->clock_ns - light->from_ns);
-			favour(dev, NULL);
+			favour_later(dev);
 			dev->limit = dev->depth;
 		} else {
 			move_limit(dev);

@@ -341,6 +341,7 @@ struct dt_fit {
 	u32 scale;			/* of all charges, 2^-16 */
 	struct dt_free free;		/* what the heavy have, not held back */
 	u32 kept;			/* of that, while they are, 2^-16 */
+	u32 alone;			/* and of what they do alone; 0: unknown */
 	u32 window;			/* serial number */
 	u32 windows;			/* so many were learned from */
 	u32 settle;			/* completions until the next begins */
@@ -393,7 +394,9 @@ struct dt_solo {
 	u32 nr_together;		/* windows in that */
 	u32 round;			/* since they told nothing; serial number */
 	u64 off_ns;			/* how long none is made, if so */
-	struct dt_span spans[DT_SOLO_SPANS];	/* the last ones' */
+	bool partly;			/* some could not fill the device */
+	u32 nr_open;			/* windows yet with nobody held back */
+	struct dt_span spans[DT_SOLO_SPANS + 1]; /* the last ones', and of all */
 	u32 nr_spans;
 	struct dt_span together;	/* what all do, not alone */
 	u64 base[DT_NR_DIRS];		/* costs before the first */

@@ -20,6 +20,14 @@
  * device does more, or less, for two at a time than for one: only the scale of
  * all charges is taken from what they do together.
  *
+ * Who has few requests outstanding does not fill the device, and alone would not
+ * show what it takes of it. But what the others do alone, and what all do together,
+ * says what they lack when it is there. So where some fill it, and who does not asks
+ * for no less than a few, and not for much smaller ones, those that do have solos;
+ * and all that is then done together is worth its time as well. Nobody is held back
+ * (depth.c) before a few windows of that have been seen. The one that asks for few
+ * waits meanwhile: no longer than PARTLY_NS, and less often.
+ *
  * Where a device goes on with what one group has left behind while another is
  * alone, as flash with a large cache of writes does for a tenth of a second, it
  * is not alone, and its requests seem to cost what the other's do. So there are
@@ -45,13 +53,23 @@
 /* None after so long, where that is slow; or not even one. */
 #define ENOUGH_NS		DT_NSEC_PER_SEC
 #define LONGEST_NS		(10 * DT_NSEC_PER_SEC)
+/* Where others wait who do not fill the device. */
+#define PARTLY_NS		(40 * DT_NSEC_PER_MSEC)
 /* Each group's come after so many times what the last one took: the second, */
 #define PART_SECOND		4
 /* some more, */
 #define SOLOS_EARLY		4
 #define PART_EARLY		16
-/* and from then on. */
+/* and from then on, */
 #define PART			40
+/* or where others wait who do not fill it. */
+#define PART_PARTLY		200
+/* These have so many requests outstanding, of this part of the others' size. */
+#define LITTLE_LEAST		4
+#define SIZE_PART		4
+/* Then so many windows with nobody held back, and it is solved after some. */
+#define OPEN			4
+#define OPEN_ENOUGH		2
 /* None with more groups than that, or with one that is due less; 2^-16. */
 #define GROUPS			16
 #define LEAST_SHARE		(65536 / 16)
@@ -114,14 +132,48 @@ bool dt_solo_all_may(const struct dt_dev *dev)
 	return true;
 }
 
+static u64 mean_sectors(const struct dt_group *grp)
+{
+	const struct dt_stats *stats = &grp->stats;
+	u64 ios = stats->ios[DT_READ] + stats->ios[DT_WRITE];
+
+	return dt_div(stats->sectors[DT_READ] + stats->sectors[DT_WRITE],
+		      dt_max(ios, 1));
+}
+
+/* It fills the device, and who does not asks for more than a little. */
+static bool may_partly(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	const struct dt_group *other;
+	const struct dt_list *pos;
+
+	if (dev->nr_active < 2 || dev->nr_active > GROUPS || !fills(dev, grp))
+		return false;
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
+		other = group_at(pos);
+		if (outstanding(other) + 1 < LITTLE_LEAST ||
+		    SIZE_PART * mean_sectors(other) < mean_sectors(grp) ||
+		    dt_share_of(other) < LEAST_SHARE)
+			return false;
+	}
+	return true;
+}
+
+static bool is_known(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return grp->solo_round == dev->solo.round ||
+	       (dev->solo.partly && !fills(dev, grp));
+}
+
 static bool all_known(const struct dt_dev *dev)
 {
 	const struct dt_list *pos;
 
-	if (dev->nr_active > GROUPS || dev->solo.nr_spans < 2)
+	if (dev->nr_active > GROUPS ||
+	    dev->solo.nr_spans < (dev->solo.partly ? 1 : 2))
 		return false;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
-		if (group_at(pos)->solo_round != dev->solo.round)
+		if (!is_known(dev, group_at(pos)))
 			return false;
 	return true;
 }
@@ -135,8 +187,11 @@ bool dt_solo_leaves_behind(const struct dt_dev *dev)
 
 bool dt_solo_is_due(const struct dt_dev *dev, const struct dt_group *grp)
 {
+	const struct dt_light *light = &dev->light;
+
 	return dev->by_cost && dev->fit.dither && dev->plain &&
-	       !dev->light.on && !dev->light.grp && !dev->solo.behind &&
+	       !light->grp && !light->probing && !light->freeing &&
+	       dev->limit == dev->depth && !dev->solo.behind &&
 	       !dt_before(dev->clock_ns, dev->solo.next_ns) &&
 	       !dt_before(dev->clock_ns, grp->solo_ns);
 }
@@ -149,9 +204,12 @@ static void keep_costs(u64 to[DT_NR_DIRS], const u64 from[DT_NR_DIRS])
 
 bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp)
 {
+	bool partly = !dt_solo_all_may(dev);
 	struct dt_solo *solo = &dev->solo;
 
-	if (!dt_solo_all_may(dev)) {
+	if (!partly && dev->light.on)
+		return false;
+	if (partly && !may_partly(dev, grp)) {
 		solo->next_ns = dev->clock_ns + RETRY_NS;
 		return false;
 	}
@@ -160,6 +218,7 @@ bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp)
 		keep_costs(solo->sector, dev->fit.sector);
 	}
 	solo->grp = grp;
+	solo->partly = partly;
 	solo->quiet = false;
 	solo->done = false;
 	solo->nr_active = dev->nr_active;
@@ -183,7 +242,8 @@ void dt_solo_end(struct dt_dev *dev)
 	grp->solo_ns = dev->clock_ns +
 		       took * (!solo->done ? PART :
 			       grp->nr_solos == 1 ? PART_SECOND :
-			       grp->nr_solos < SOLOS_EARLY ? PART_EARLY : PART);
+			       grp->nr_solos < SOLOS_EARLY ? PART_EARLY :
+			       solo->partly ? PART_PARTLY : PART);
 	/* The others first have as much. */
 	solo->next_ns = dt_later(solo->next_ns, dev->clock_ns +
 				 (solo->done ? took : took + AGAIN_NS));
@@ -192,9 +252,18 @@ void dt_solo_end(struct dt_dev *dev)
 			0 : dt_min(took, OWED_MOST_NS);
 	solo->owed_until_ns = dev->clock_ns + OWED_PART * took;
 	solo->grp = NULL;
+	solo->nr_open = solo->partly && solo->done ? OPEN : 0;
 	dev->light.first = NULL;
 	dev->limit = dev->depth;
 	dev->fit.settle = dev->nr_inflight + 1;
+}
+
+static void put_off(struct dt_dev *dev)
+{
+	struct dt_solo *solo = &dev->solo;
+
+	solo->next_ns = dev->clock_ns + solo->off_ns;
+	solo->off_ns = dt_min(2 * solo->off_ns, OFF_MOST_NS);
 }
 
 /* What groups do alone is not what they cost here. */
@@ -207,8 +276,17 @@ static void forget(struct dt_dev *dev)
 	solo->nr_spans = 0;
 	solo->known = false;
 	solo->round++;
-	solo->next_ns = dev->clock_ns + solo->off_ns;
-	solo->off_ns = dt_min(2 * solo->off_ns, OFF_MOST_NS);
+	put_off(dev);
+}
+
+/* What was seen of solos does not say what others take, but this does. */
+static void solve_together(struct dt_dev *dev)
+{
+	struct dt_solo *solo = &dev->solo;
+	u32 nr = dt_min(solo->nr_spans, DT_SOLO_SPANS);
+
+	solo->spans[nr] = solo->together;
+	dt_fit_solve(&dev->fit, solo->spans, nr + 1);
 }
 
 void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
@@ -218,10 +296,15 @@ void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 
 	solo->behind = dt_solo_leaves_behind(dev) && !dev->spells.failed;
 	solo->known = all_known(dev);
+	if (solo->nr_open)
+		solo->nr_open--;
 	if (!solo->known || dev->fit.starved || dev->fit.limited)
 		return;
 	dt_span_add(&solo->together, load, busy_ns, TOGETHER_SHIFT);
-	if (++solo->nr_together < TOGETHER)
+	solo->nr_together++;
+	if (solo->partly && solo->nr_together >= OPEN_ENOUGH)
+		solve_together(dev);
+	if (solo->nr_together < TOGETHER)
 		return;
 	worth = dt_span_worth(&dev->fit, &solo->together);
 	if (worth > MOST || worth < LEAST)
@@ -268,10 +351,14 @@ void dt_solo_note(struct dt_dev *dev)
 {
 	struct dt_solo *solo = &dev->solo;
 	const struct dt_group *grp = solo->grp;
+	u64 took = dev->clock_ns - solo->from_ns;
 
 	if (solo->done || solo->nr_active != dev->nr_active ||
 	    2 * (outstanding(grp) + 1) < solo->outstanding ||
-	    dev->clock_ns - solo->from_ns > LONGEST_NS) {
+	    took > LONGEST_NS) {
+		dt_solo_end(dev);
+	} else if (solo->partly && took > PARTLY_NS) {
+		put_off(dev);
 		dt_solo_end(dev);
 	} else if (!solo->quiet) {
 		solo->quiet = dev->nr_inflight == grp->own->nr_inflight;
