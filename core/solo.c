@@ -26,7 +26,10 @@
  * for no less than a few, and not for much smaller ones, those that do have solos;
  * and all that is then done together is worth its time as well. Nobody is held back
  * (depth.c) before a few windows of that have been seen. The one that asks for few
- * waits meanwhile: no longer than PARTLY_NS, and less often.
+ * waits meanwhile: no longer than PARTLY_NS, or than some of its requests where each
+ * takes long, and less often. Where it is not over by then it is tried again after ten
+ * seconds, twenty, and so on; on slow drives while it is favoured as well, when it is
+ * looked what the others do beside it.
  *
  * Where a device goes on with what one group has left behind while another is
  * alone, as flash with a large cache of writes does for a tenth of a second, it
@@ -53,8 +56,9 @@
 /* None after so long, where that is slow; or not even one. */
 #define ENOUGH_NS		DT_NSEC_PER_SEC
 #define LONGEST_NS		(10 * DT_NSEC_PER_SEC)
-/* Where others wait who do not fill the device. */
+/* Where others wait who do not fill the device; where each takes long, longer. */
 #define PARTLY_NS		(40 * DT_NSEC_PER_MSEC)
+#define PARTLY_LOOKS		32
 /* Each group's come after so many times what the last one took: the second, */
 #define PART_SECOND		4
 /* some more, */
@@ -190,7 +194,8 @@ bool dt_solo_is_due(const struct dt_dev *dev, const struct dt_group *grp)
 	const struct dt_light *light = &dev->light;
 
 	return dev->by_cost && dev->fit.dither && dev->plain &&
-	       !light->grp && !light->probing && !light->freeing &&
+	       (!light->grp || (light->freeing && light->slowly)) &&
+	       !light->probing &&
 	       dev->limit == dev->depth && !dev->solo.behind &&
 	       !dt_before(dev->clock_ns, dev->solo.next_ns) &&
 	       !dt_before(dev->clock_ns, grp->solo_ns);
@@ -207,7 +212,7 @@ bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp)
 	bool partly = !dt_solo_all_may(dev);
 	struct dt_solo *solo = &dev->solo;
 
-	if (!partly && dev->light.on)
+	if (!partly && (dev->light.on || dev->light.grp))
 		return false;
 	if (partly && !may_partly(dev, grp)) {
 		solo->next_ns = dev->clock_ns + RETRY_NS;
@@ -253,7 +258,7 @@ void dt_solo_end(struct dt_dev *dev)
 	solo->owed_until_ns = dev->clock_ns + OWED_PART * took;
 	solo->grp = NULL;
 	solo->nr_open = solo->partly && solo->done ? OPEN : 0;
-	dev->light.first = NULL;
+	dev->light.first = dev->light.grp;
 	dev->limit = dev->depth;
 	dev->fit.settle = dev->nr_inflight + 1;
 }
@@ -347,6 +352,14 @@ void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	solo->nr_together = 0;
 }
 
+/* How long others wait who do not fill the device. */
+static u64 partly_most(const struct dt_dev *dev)
+{
+	u64 more = dev->light.look_ns - DT_NSEC_PER_MSEC;
+
+	return dt_min(PARTLY_NS + PARTLY_LOOKS * more, ENOUGH_NS);
+}
+
 void dt_solo_note(struct dt_dev *dev)
 {
 	struct dt_solo *solo = &dev->solo;
@@ -357,7 +370,7 @@ void dt_solo_note(struct dt_dev *dev)
 	    2 * (outstanding(grp) + 1) < solo->outstanding ||
 	    took > LONGEST_NS) {
 		dt_solo_end(dev);
-	} else if (solo->partly && took > PARTLY_NS) {
+	} else if (solo->partly && took > partly_most(dev)) {
 		put_off(dev);
 		dt_solo_end(dev);
 	} else if (!solo->quiet) {

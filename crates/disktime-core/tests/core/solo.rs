@@ -95,16 +95,16 @@ fn what_few_requests_take_is_told_by_what_the_others_do_alone() {
     }
 }
 
-/// On a drive that takes too long for that it is tried, given up, and not tried again for a while.
+/// On a drive that takes too long for that it is given up and not tried again for a while, until it is
+/// seen how slow the drive is: no longer than a few of its own requests take, 32 ms each.
 #[test]
 fn who_asks_for_few_does_not_wait_for_long_on_a_slow_drive() {
     let mut bed = bed(4 * MS, 256, 1);
     unlike(&mut bed, [100, 100], [64, 6]);
     let (part, longest) = alone(&mut bed, 40 * SEC);
     report(&format!("alone {part:.4}, {} ms", longest / MS));
-    // One request's time more, as it is looked at when one is done.
-    assert!(part > 0.0 && part < 0.01, "{part}");
-    assert!(longest < 80 * MS, "{longest} ns");
+    assert!(part > 0.0 && part < 0.015, "{part}");
+    assert!(longest < 4 * 32 * MS, "{longest} ns");
 }
 
 /// By what who had it would have to make up for, by who asks for next to nothing, by how much and
