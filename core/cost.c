@@ -242,10 +242,10 @@ static void note_heavy(struct dt_fit *fit, u64 busy_ns, bool known)
 				     fit->light.sectors[dir];
 	}
 	now = fraction(worth(fit, &heavy), busy_ns);
-	if (known)
+	if (known && !fit->starved)
 		fit->alone = (u32)dt_max(fit->alone ? (3 * fit->alone + now) / 4 :
 						      now, 1);
-	else
+	else if (!known)
 		fit->alone = 0;
 	if (!fit->limited) {
 		/* A cache has filled: what it took before says nothing. */

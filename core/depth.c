@@ -210,6 +210,7 @@ void dt_depth_init(struct dt_dev *dev)
 	dev->light.on = false;
 	dev->light.probing = false;
 	set_favoured(dev, NULL);
+	dev->fit.alone = 0;
 	dt_solo_init(dev);
 	dev->quick[DT_READ] = (struct dt_quick) { 0 };
 	dev->quick[DT_WRITE] = (struct dt_quick) { 0 };
@@ -309,8 +310,10 @@ void dt_depth_forget(struct dt_dev *dev, const struct dt_group *grp)
 
 	if (dev->solo.grp == grp)
 		dt_solo_end(dev);
+	if (light->first == grp)
+		light->first = NULL;
 	if (light->grp == grp)
-		set_favoured(dev, NULL);
+		light->grp = NULL;
 	if (light->then == grp)
 		light->then = NULL;
 }
@@ -436,6 +439,7 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 
 	settle_favoured(dev);
 	set_favoured(dev, grp);
+	dev->fit.alone = 0;
 	light->from_ns = dev->clock_ns;
 	light->slow_then = grp ? grp->slow : 0;
 	light->slow = 0;

@@ -392,9 +392,12 @@ struct dt_solo {
 	bool known;			/* of all that are active */
 	bool behind;			/* one would leave work to the next */
 	u32 nr_together;		/* windows in that */
+	u32 nr_then;			/* groups, then */
 	u32 round;			/* since they told nothing; serial number */
 	u64 off_ns;			/* how long none is made, if so */
 	bool partly;			/* some could not fill the device */
+	u64 partly_ns;			/* no such one before this */
+	u64 partly_off_ns;		/* how long none is, if one was too long */
 	u32 nr_open;			/* windows yet with nobody held back */
 	struct dt_span spans[DT_SOLO_SPANS + 1]; /* the last ones', and of all */
 	u32 nr_spans;

@@ -562,6 +562,7 @@ void dt_path_lead(struct dt_dev *dev, struct dt_entity *ent, u64 most_ns)
 		level = ent->parent->level;
 		if (level->lone == ent)
 			continue;
+		dt_level_settle(level);
 		most = level->ready.vtime[ent->class] +
 		       dt_virtual(most_ns, ent->weight);
 		if (!dt_before(most, ent->vdisktime))

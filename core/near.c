@@ -7,10 +7,11 @@
  * decide; within it a few milliseconds between processes are nobody's loss. So of
  * those whose virtual time is that of the first in line, or less than NEAR_NS
  * beyond it, the one goes whose next request lies nearest to where what was done
- * last ended. The first is passed over by no more than that and a request of each
- * of the others, and as each request takes less, nobody waits for longer than in
- * order. Who reads on is left out: he has a turn of his own in that of his group,
- * which is worth the way, and would wait for two of each of the others.
+ * last ended. Where each has one request at a time the first is passed over by no
+ * more than that and a request of each, and as each takes less, nobody waits for
+ * longer than in order; who has many has them in one go, as ever (select.c). Who
+ * reads on is left out: he has a turn of his own in that of his group, which is
+ * worth the way, and would wait for two of each of the others.
  *
  * Three groups of 25 that read at random, by what they do without it (simulator,
  * ST3250620AS): a disk that takes one request at a time 1.23, two 1.11, four 1.07,

@@ -104,6 +104,8 @@ void dt_solo_init(struct dt_dev *dev)
 		.round = round + 1,
 		.next_ns = dev->clock_ns,
 		.off_ns = OFF_NS,
+		.partly_ns = dev->clock_ns,
+		.partly_off_ns = OFF_NS,
 	};
 }
 
@@ -151,7 +153,8 @@ static bool may_partly(const struct dt_dev *dev, const struct dt_group *grp)
 	const struct dt_group *other;
 	const struct dt_list *pos;
 
-	if (dev->nr_active < 2 || dev->nr_active > GROUPS || !fills(dev, grp))
+	if (dev->nr_active < 2 || dev->nr_active > GROUPS || !fills(dev, grp) ||
+	    dt_before(dev->clock_ns, dev->solo.partly_ns))
 		return false;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
 		other = group_at(pos);
@@ -166,7 +169,8 @@ static bool may_partly(const struct dt_dev *dev, const struct dt_group *grp)
 static bool is_known(const struct dt_dev *dev, const struct dt_group *grp)
 {
 	return grp->solo_round == dev->solo.round ||
-	       (dev->solo.partly && !fills(dev, grp));
+	       (dev->solo.partly && !fills(dev, grp) &&
+		outstanding(grp) + 1 >= LITTLE_LEAST);
 }
 
 static bool all_known(const struct dt_dev *dev)
@@ -263,14 +267,6 @@ void dt_solo_end(struct dt_dev *dev)
 	dev->fit.settle = dev->nr_inflight + 1;
 }
 
-static void put_off(struct dt_dev *dev)
-{
-	struct dt_solo *solo = &dev->solo;
-
-	solo->next_ns = dev->clock_ns + solo->off_ns;
-	solo->off_ns = dt_min(2 * solo->off_ns, OFF_MOST_NS);
-}
-
 /* What groups do alone is not what they cost here. */
 static void forget(struct dt_dev *dev)
 {
@@ -280,8 +276,19 @@ static void forget(struct dt_dev *dev)
 	keep_costs(dev->fit.sector, solo->sector);
 	solo->nr_spans = 0;
 	solo->known = false;
+	solo->partly = false;
 	solo->round++;
-	put_off(dev);
+	solo->next_ns = dev->clock_ns + solo->off_ns;
+	solo->off_ns = dt_min(2 * solo->off_ns, OFF_MOST_NS);
+}
+
+static void begin_together(struct dt_dev *dev)
+{
+	struct dt_solo *solo = &dev->solo;
+
+	solo->together = (struct dt_span) { 0 };
+	solo->nr_together = 0;
+	solo->nr_then = dev->nr_active;
 }
 
 /* What was seen of solos does not say what others take, but this does. */
@@ -305,13 +312,18 @@ void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 		solo->nr_open--;
 	if (!solo->known || dev->fit.starved || dev->fit.limited)
 		return;
+	/* Who does something else now is not told by what was done then. */
+	if (solo->nr_then != dev->nr_active)
+		begin_together(dev);
 	dt_span_add(&solo->together, load, busy_ns, TOGETHER_SHIFT);
 	solo->nr_together++;
 	if (solo->partly && solo->nr_together >= OPEN_ENOUGH)
 		solve_together(dev);
 	if (solo->nr_together < TOGETHER)
 		return;
-	worth = dt_span_worth(&dev->fit, &solo->together);
+	/* Solved for both, one of them is far off where they do not agree. */
+	worth = dt_span_worth(&dev->fit, solo->partly ? &solo->spans[0] :
+							&solo->together);
 	if (worth > MOST || worth < LEAST)
 		forget(dev);
 }
@@ -343,13 +355,14 @@ void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	    dev->clock_ns - solo->from_ns < ENOUGH_NS)
 		return;
 	solo->done = true;
+	if (solo->partly)
+		solo->partly_off_ns = OFF_NS;
 	solo->grp->solo_round = solo->round;
 	solo->spans[solo->nr_spans++ % DT_SOLO_SPANS] = solo->span;
 	dt_fit_solve(&dev->fit, solo->spans,
 		     dt_min(solo->nr_spans, DT_SOLO_SPANS));
 	solo->known = all_known(dev);
-	solo->together = (struct dt_span) { 0 };
-	solo->nr_together = 0;
+	begin_together(dev);
 }
 
 /* How long others wait who do not fill the device. */
@@ -371,7 +384,9 @@ void dt_solo_note(struct dt_dev *dev)
 	    took > LONGEST_NS) {
 		dt_solo_end(dev);
 	} else if (solo->partly && took > partly_most(dev)) {
-		put_off(dev);
+		solo->partly_ns = dev->clock_ns + solo->partly_off_ns;
+		solo->partly_off_ns = dt_min(2 * solo->partly_off_ns,
+					     OFF_MOST_NS);
 		dt_solo_end(dev);
 	} else if (!solo->quiet) {
 		solo->quiet = dev->nr_inflight == grp->own->nr_inflight;
