@@ -30,7 +30,9 @@
  * The others are not judged by costs, which may be wrong, but by what is left to
  * them: how much they complete, by how much that is while they are not held
  * back (fit.kept; the windows of cost.c). What is divided by its like needs no
- * costs. Now and then nobody is held back, to see what that would be.
+ * costs. Now and then nobody is held back, to see what that would be. How
+ * late they are is by that as well, or by what they do alone where that has been
+ * seen (fit.alone; solo.c).
  *
  * The limit is found by control, without knowing the device:
  *

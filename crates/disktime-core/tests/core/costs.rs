@@ -1,6 +1,6 @@
 //! Costs: what a device that stands still does to them, and to who is charged by them.
 
-use disktime_core::Request;
+use disktime_core::{GroupId, Request};
 
 use crate::bed::*;
 
@@ -15,6 +15,15 @@ fn bed(seed: u64) -> Bed {
         ns * 7 / 8 + rng.below(ns / 4) + still
     };
     Bed::new(Disk::new(8, 16, 256), Box::new(service), seed)
+}
+
+/// A group of small requests and one of large ones, so many each; and the process of the first.
+fn unlike(bed: &mut Bed, depth: u32) -> ([GroupId; 2], usize) {
+    let root = bed.root();
+    let groups = ["small", "large"].map(|name| bed.group(name, root, 100));
+    let small = bed.job(Job::new(groups[0]).depth(depth));
+    bed.job(Job::new(groups[1]).depth(depth).sectors(512));
+    (groups, small)
 }
 
 /// Whether nothing of the process's was done for so long.
@@ -38,10 +47,7 @@ fn until_it_goes_on(bed: &mut Bed, proc: usize) {
 fn a_drive_that_stands_still_puts_nobody_far_behind() {
     for seed in 1..=24 {
         let mut bed = bed(seed);
-        let root = bed.root();
-        let groups = ["small", "large"].map(|name| bed.group(name, root, 100));
-        let small = bed.job(Job::new(groups[0]).depth(64));
-        bed.job(Job::new(groups[1]).depth(64).sectors(512));
+        let (groups, small) = unlike(&mut bed, 64);
         until_it_goes_on(&mut bed, small);
         let ios = bed.ios(&groups, bed.now, bed.now + 300 * MS);
         let ratio = ios[0] as f64 / (8.0 * ios[1] as f64);
@@ -57,10 +63,7 @@ fn a_drive_that_stands_still_puts_nobody_far_behind() {
 fn the_last_to_be_done_does_not_pay_for_what_was_before_it() {
     for seed in 1..=24 {
         let mut bed = bed(seed);
-        let root = bed.root();
-        let groups = ["small", "large"].map(|name| bed.group(name, root, 100));
-        let small = bed.job(Job::new(groups[0]).depth(16));
-        bed.job(Job::new(groups[1]).depth(16).sectors(512));
+        let (groups, small) = unlike(&mut bed, 16);
         while !stood(&mut bed, small, 50) {}
         let before = bed.snapshot(&groups);
         bed.drain();

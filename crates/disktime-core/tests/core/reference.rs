@@ -390,33 +390,25 @@ impl Model {
         first
     }
 
-    /// Of those that are as good as the first of them, a queue.
-    fn nearest(&self, first: usize) -> usize {
-        let seeks = |e: usize| match self.ents[e].kind {
-            Kind::Queue(queue) => self.queues[queue].seek_mean >= 8192,
-            _ => false,
-        };
+    /// Which queue goes where `first` would be picked: the nearest of those that are as good.
+    fn nearest(&self, first: usize, queue: usize) -> usize {
+        let seeks = |queue: usize| self.queues[queue].seek_mean >= 8192;
+        if self.slice() == 0 || !self.rotational || self.tun.order != Order::Cfq || !seeks(queue) {
+            return queue;
+        }
         let ent = &self.ents[first];
         let most = ent.vdisktime.wrapping_add(virt(NEAR, ent.weight));
-        if self.slice() == 0 || !self.rotational || self.tun.order != Order::Cfq || !seeks(first) {
-            return first;
-        }
-        let gap = |e: usize| match self.ents[e].kind {
-            Kind::Queue(queue) => {
+        let near = self.line(ent.parent.unwrap(), ent.class).into_iter();
+        let near = near.filter_map(|e| match self.ents[e].kind {
+            Kind::Queue(queue) if seeks(queue) && !before(most, self.ents[e].vdisktime) => {
                 let next = &self.waiting[&self.item_of(queue)];
-                next.request.sector.abs_diff(self.head)
+                let gap = next.request.sector.abs_diff(self.head);
+                let ahead = self.ents[e].vdisktime.wrapping_sub(ent.vdisktime);
+                Some(((gap, ahead, self.ents[e].came), queue))
             }
-            _ => u64::MAX,
-        };
-        let line = self.line(ent.parent.unwrap(), ent.class);
-        let near = line
-            .into_iter()
-            .filter(|&e| seeks(e) && !before(most, self.ents[e].vdisktime));
-        near.min_by_key(|&e| {
-            let ahead = self.ents[e].vdisktime.wrapping_sub(ent.vdisktime);
-            (gap(e), ahead, self.ents[e].came)
-        })
-        .unwrap()
+            _ => None,
+        });
+        near.min().unwrap().1
     }
 
     fn started(&mut self, e: usize) {
@@ -1084,10 +1076,7 @@ impl Model {
                     let e = self.pick(at).unwrap();
                     self.started(e);
                     match self.ents[e].kind {
-                        Kind::Queue(_) => match self.ents[self.nearest(e)].kind {
-                            Kind::Queue(queue) => chosen = Some(queue),
-                            _ => unreachable!(),
-                        },
+                        Kind::Queue(queue) => chosen = Some(self.nearest(e, queue)),
                         _ => at = e,
                     }
                 }

@@ -107,8 +107,8 @@ fn who_asks_for_few_does_not_wait_for_long_on_a_slow_drive() {
     assert!(longest < 4 * 32 * MS, "{longest} ns");
 }
 
-/// By what who had it would have to make up for, by who asks for next to nothing, by how much and
-/// by how long that would wait, and by there being nothing to learn.
+/// By what who had it would have to make up for, by who asks for next to nothing or for much smaller
+/// requests, and by there being nothing to learn.
 #[test]
 fn nobody_is_alone_where_it_would_harm_or_tell_nothing() {
     let mut few = bed(MS, 256, 1);
