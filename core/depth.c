@@ -56,7 +56,7 @@
  * If a group is as late with next to nothing of others' in the device, it is not
  * the others, and it is favoured no more for a while. Writes may wait for a cache
  * that writes fill, and look late for what they have done themselves: for their
- * sake reads are left most of what they have.
+ * sake reads are left most of what they have, until one was late and is not.
  *
  * The depth itself (dev->depth) is what the device takes, but no more than
  * DEPTH_AUTO: enough for any single device, and little enough that deep queues
@@ -126,14 +126,18 @@
 
 /* The limit falls faster where a group is 4 to 4 * FAR times later than due, */
 #define FAR			8
-/* while this is left to the others; by a half at most beyond what they lose. */
-#define LEAP_KEPT		(65536 - 2048)
+/*
+ * while the others lose no more than this, or half of what they may; by a half
+ * at most beyond that.
+ */
+#define LEAP_LOSS		2048
 #define LEAP_MOST		4
 
 /* Whatever the weights. */
 #define LOSS_MOST		61440
-/* What reads lose for a write's sake. */
+/* What reads lose for a write's sake, and where that has been seen to help. */
 #define READS_LOSS		20000
+#define READS_LOSS_HELPED	29000
 /* So much is left to them that it is to be measured well. */
 #define KEEP_MUCH		32768
 #define KEEP_LITTLE		16384
@@ -446,6 +450,7 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 	light->slow_then = grp ? grp->slow : 0;
 	light->slow = 0;
 	light->worth = 0;
+	light->helped = false;
 	light->stuck = 0;
 	light->pause = 0;
 	if (!grp)
@@ -594,7 +599,8 @@ static u32 to_keep(const struct dt_dev *dev)
 		loss -= dt_min(light_part(dev), LOSS / 2);
 
 	if (light->beside_reads)
-		loss = dt_min(loss, READS_LOSS);
+		loss = dt_min(loss, light->helped && !dev->fit.alone ?
+				    READS_LOSS_HELPED : READS_LOSS);
 	/* That is for who has as great a share as they have. */
 	loss = dt_div(loss * light->share, dt_max(65536 - light->share, 1));
 	return 65536 - (u32)dt_min(loss, LOSS_MOST);
@@ -654,6 +660,10 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 		note_pace(dev, dev->clock_ns - item->insert_ns);
 		light->slow = mean_of(light->slow, slow);
 		light->beside_reads = beside_reads;
+		/* It was late, and is not: it is the others it waits for. */
+		light->helped |= dev->limit < dev->depth &&
+				 light->slow < SLOW &&
+				 light->slow_then > 4 * SLOW;
 		light->judged++;
 	}
 }
@@ -797,7 +807,7 @@ static void favour_later(struct dt_dev *dev)
 
 /*
  * How much of the limit goes at once, beyond what the others are seen to lose: while
- * that is nothing it tells nothing of how far the limit is from where it is more.
+ * that is little it tells nothing of how far the limit is from where it is more.
  * Not once more before that has helped: what waits for a cache is not helped by it.
  */
 static u64 leap(const struct dt_light *light, u64 limit, u64 far)
@@ -848,8 +858,9 @@ static void move_limit(struct dt_dev *dev)
 		/* Where one of two is more than they are to lose pauses are shorter. */
 		if (limit == 2 && kept > keep + PLENTY)
 			part = 1;
-		/* Where that costs the others nothing; see FAR. */
-		far = kept > LEAP_KEPT && !light->beside_reads ?
+		/* Where that costs the others little; see FAR. */
+		most = dt_max(LEAP_LOSS, (65536 - keep) / 2);
+		far = kept + most > 65536 && !light->beside_reads ?
 		      dt_min(ours / (4 * SLOW), FAR) : 0;
 		most = limit / 4 + 1;
 		if (limit > 4 * FEW)

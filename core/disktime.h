@@ -504,6 +504,7 @@ struct dt_light {
 	u32 slow_then;			/* of who is favoured, before it was */
 	u32 stuck;			/* so long it did not help */
 	bool beside_reads;		/* a write is late, and there are reads */
+	bool helped;			/* it was, and with others held back it is not */
 	u64 from_ns;			/* since when it is favoured */
 	u64 again_ns;			/* nobody is before this */
 	u64 read_ns;			/* when a read was completed last */

@@ -34,9 +34,10 @@
  * Where a device goes on with what one group has left behind while another is
  * alone, as flash with a large cache of writes does for a tenth of a second, it
  * is not alone, and its requests seem to cost what the other's do. So there are
- * none where reads meet writes that are done sooner than any read. Where all
- * together seem to do more than MOST of a second in each, or less than LEAST,
- * solos are forgotten, and none is made for ten seconds, then twenty, and so on.
+ * none where reads meet writes that are done sooner than any read, but where it
+ * was seen that they do well beside them (spell.c). Where all together seem to do
+ * more than MOST of a second in each, or less than LEAST, solos are forgotten, and
+ * none is made for ten seconds, then twenty, and so on.
  *
  * What it is worth (docs/DESIGN.md has more): 4 KB and 256 KB reads on a flash
  * drive of 1300 reads a second are within a point of their shares in 20 seconds,
@@ -88,6 +89,8 @@
 /* What all together may seem to do of what the device does in a second; 2^-16. */
 #define MOST			(65536 * 5 / 4)
 #define LEAST			(65536 * 7 / 10)
+/* Where turns (spell.c) do not pay: so readers and writers do more together. */
+#define MOST_BOTH		(65536 * 5 / 2)
 /* Of so many windows. */
 #define TOGETHER		8
 #define TOGETHER_SHIFT		3
@@ -304,7 +307,7 @@ static void solve_together(struct dt_dev *dev)
 void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 {
 	struct dt_solo *solo = &dev->solo;
-	u64 worth;
+	u64 worth, most;
 
 	solo->behind = dt_solo_leaves_behind(dev) && !dev->spells.failed;
 	solo->known = all_known(dev);
@@ -324,7 +327,8 @@ void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	/* Solved for both, one of them is far off where they do not agree. */
 	worth = dt_span_worth(&dev->fit, solo->partly ? &solo->spans[0] :
 							&solo->together);
-	if (worth > MOST || worth < LEAST)
+	most = dev->spells.failed && dev->spells.both ? MOST_BOTH : MOST;
+	if (worth > most || worth < LEAST)
 		forget(dev);
 }
 

@@ -83,6 +83,8 @@
 #define QUICK			6
 /* The first time in so many slots in a row: there is nothing yet to go by. */
 #define FIRST_SLOTS		4
+/* After so many nothing else will come, and if that does not pay it is over. */
+#define SURE_SLOTS		16
 /* What they can do is forgotten by this part with each turn. */
 #define FORGET_MOST		64
 /* What one outstanding request may cost the writers; 2^-16. */
@@ -505,6 +507,7 @@ static void tick_drain(struct dt_dev *dev)
 	/* By now they have as many requests as they want. */
 	late |= few && !spells->good &&
 		dev->clock_ns - spells->since_ns >= 2 * slot_ns(dev);
+	late |= !pays && !spells->good && spells->nr_quick >= SURE_SLOTS;
 	if (!(quick && (pays || spells->good)) && !late)
 		return;
 	/* One that ended before the cache was full says nothing against it. */
