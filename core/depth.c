@@ -913,6 +913,7 @@ static void review_limit(struct dt_dev *dev)
 		if (all) {
 			note_free(dev, slowly(dev, FREE_EVERY_NS), 0);
 			light->slow_leapt = 0;
+			light->helped = false;
 		}
 		if (is_stuck(dev)) {
 			favour_later(dev);
