@@ -37,7 +37,8 @@
  * none where reads meet writes that are done sooner than any read, but where it
  * was seen that they do well beside them (spell.c). Where all together seem to do
  * more than MOST of a second in each, or less than LEAST, solos are forgotten, and
- * none is made for ten seconds, then twenty, and so on.
+ * none is made for ten seconds, then twenty, and so on. All is where each of them
+ * has something in the device: after a solo that took long others have it alone.
  *
  * What it is worth (docs/DESIGN.md has more): 4 KB and 256 KB reads on a flash
  * drive of 1300 reads a second are within a point of their shares in 20 seconds,
@@ -88,7 +89,7 @@
 
 /* What all together may seem to do of what the device does in a second; 2^-16. */
 #define MOST			(65536 * 5 / 4)
-#define LEAST			(65536 * 7 / 10)
+#define LEAST			(65536 / 2)
 /* Where turns (spell.c) do not pay: so readers and writers do more together. */
 #define MOST_BOTH		(65536 * 5 / 2)
 /* Of so many windows. */
@@ -185,6 +186,17 @@ static bool all_known(const struct dt_dev *dev)
 		return false;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
 		if (!is_known(dev, group_at(pos)))
+			return false;
+	return true;
+}
+
+/* Who waits for what it had too much of has no part in what is done meanwhile. */
+static bool all_served(const struct dt_dev *dev)
+{
+	const struct dt_list *pos;
+
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
+		if (!group_at(pos)->own->nr_inflight)
 			return false;
 	return true;
 }
@@ -313,7 +325,8 @@ void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	solo->known = all_known(dev);
 	if (solo->nr_open)
 		solo->nr_open--;
-	if (!solo->known || dev->fit.starved || dev->fit.limited)
+	if (!solo->known || dev->fit.starved || dev->fit.limited ||
+	    !all_served(dev))
 		return;
 	/* Who does something else now is not told by what was done then. */
 	if (solo->nr_then != dev->nr_active)

@@ -556,6 +556,28 @@ fn unlike_groups_on_a_slow_drive_are_told_apart_by_what_each_does_alone() {
     assert!(progress.iter().all(|&p| p > 0.45), "{progress:?}");
 }
 
+/// A write has a solo of two seconds there, after which reads make up for it and nothing else is done: that
+/// was taken for what both do together, which did not fit what solos had said, and these were forgotten.
+#[test]
+fn what_one_makes_up_for_is_not_what_all_do_together() {
+    let plain = ssd::Params::plain();
+    let slow = ssd::Params {
+        read_ns: 200 * plain.read_ns,
+        write_ns: 200 * plain.write_ns,
+        ..plain
+    };
+    let loads = [(Mix::Read, 4, 256), (Mix::Write, 128, 256)];
+    for seed in [3, 8, 14] {
+        let window = [2 * SEC, 22 * SEC];
+        let (progress, _) = progress(0, slow, loads, window, 256, seed);
+        println!("seed {seed}: {progress:.3?}");
+        assert!(
+            progress.iter().all(|&p| p > 0.37),
+            "seed {seed}: {progress:?}"
+        );
+    }
+}
+
 /// The first has never seen how quick the drive is when nobody is there, as the other came right
 /// before it, and most requests seem not to wait: by overlap it has 0.11 of what it does alone.
 #[test]
