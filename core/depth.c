@@ -823,7 +823,7 @@ static void move_limit(struct dt_dev *dev)
 	struct dt_light *light = &dev->light;
 	u32 keep = to_keep(dev), kept = dev->fit.kept;
 	u64 ours = light->slow, theirs = slow_others(dev), part, most;
-	u64 limit = dt_min(dev->limit, light->most), far;
+	u64 limit = dt_min(dev->limit, light->most), little, far;
 	bool nothing = kept > FOR_NOTHING && !light->grp;
 
 	if (kept < keep && light->pause) {
@@ -859,8 +859,8 @@ static void move_limit(struct dt_dev *dev)
 		if (limit == 2 && kept > keep + PLENTY)
 			part = 1;
 		/* Where that costs the others little; see FAR. */
-		most = dt_max(LEAP_LOSS, (65536 - keep) / 2);
-		far = kept + most > 65536 && !light->beside_reads ?
+		little = dt_max(LEAP_LOSS, (65536 - keep) / 2);
+		far = kept + little > 65536 && !light->beside_reads ?
 		      dt_min(ours / (4 * SLOW), FAR) : 0;
 		most = limit / 4 + 1;
 		if (limit > 4 * FEW)

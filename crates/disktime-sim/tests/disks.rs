@@ -486,6 +486,35 @@ fn progress(
     ([0, 1].map(|g| both[g] as f64 / alone[g] as f64), both)
 }
 
+/// Whether each does so much between two instants of what it does alone, where both begin together.
+fn each_keeps(
+    least: f64,
+    params: ssd::Params,
+    loads: [Load; 2],
+    window: [u64; 2],
+    requests: u32,
+    seeds: impl IntoIterator<Item = u64>,
+) {
+    for seed in seeds {
+        let (progress, _) = progress(0, params, loads, window, requests, seed);
+        println!("seed {seed}: {progress:.3?}");
+        assert!(
+            progress.iter().all(|&p| p > least),
+            "seed {seed}: {progress:?}"
+        );
+    }
+}
+
+/// A drive without a cache on which all takes so many times as long.
+fn slower(times: u64) -> ssd::Params {
+    let plain = ssd::Params::plain();
+    ssd::Params {
+        read_ns: times * plain.read_ns,
+        write_ns: times * plain.write_ns,
+        ..plain
+    }
+}
+
 /// By overlap the first of these has 0.10 and the second 0.08 of what it does alone.
 #[test]
 fn unlike_groups_on_flash_keep_nearly_half_of_what_they_do_alone() {
@@ -544,12 +573,7 @@ fn who_waited_for_another_s_solo_has_as_much_afterwards() {
 /// by what they teach the first has 0.37 of what it does alone, and the second 0.64.
 #[test]
 fn unlike_groups_on_a_slow_drive_are_told_apart_by_what_each_does_alone() {
-    let plain = ssd::Params::plain();
-    let slow = ssd::Params {
-        read_ns: 200 * plain.read_ns,
-        write_ns: 200 * plain.write_ns,
-        ..plain
-    };
+    let slow = slower(200);
     let loads = [(Mix::Read, 4, 256), (Mix::Read, 256, 256)];
     let (progress, _) = pair(slow, loads, 20);
     println!("{progress:.3?}");
@@ -560,22 +584,10 @@ fn unlike_groups_on_a_slow_drive_are_told_apart_by_what_each_does_alone() {
 /// was taken for what both do together, which did not fit what solos had said, and these were forgotten.
 #[test]
 fn what_one_makes_up_for_is_not_what_all_do_together() {
-    let plain = ssd::Params::plain();
-    let slow = ssd::Params {
-        read_ns: 200 * plain.read_ns,
-        write_ns: 200 * plain.write_ns,
-        ..plain
-    };
+    let slow = slower(200);
     let loads = [(Mix::Read, 4, 256), (Mix::Write, 128, 256)];
-    for seed in [3, 8, 14] {
-        let window = [2 * SEC, 22 * SEC];
-        let (progress, _) = progress(0, slow, loads, window, 256, seed);
-        println!("seed {seed}: {progress:.3?}");
-        assert!(
-            progress.iter().all(|&p| p > 0.37),
-            "seed {seed}: {progress:?}"
-        );
-    }
+    let window = [2 * SEC, 22 * SEC];
+    each_keeps(0.37, slow, loads, window, 256, [3, 8, 14]);
 }
 
 /// The first has never seen how quick the drive is when nobody is there, as the other came right
@@ -808,15 +820,8 @@ fn the_first_turn_of_readers_begins_when_they_are_truly_quick() {
 #[test]
 fn turns_do_not_end_because_a_short_one_harmed_nobody() {
     let loads = [(Mix::Write, 4, 8), (Mix::Read, 4, 256)];
-    for seed in 7..=12 {
-        let window = [SEC * 2 / 5, SEC * 4 / 5];
-        let (progress, _) = progress(0, ssd::Params::nvme(), loads, window, REQUESTS, seed);
-        println!("seed {seed}: {progress:.3?}");
-        assert!(
-            progress.iter().all(|&p| p > 0.36),
-            "seed {seed}: {progress:?}"
-        );
-    }
+    let window = [SEC * 2 / 5, SEC * 4 / 5];
+    each_keeps(0.36, ssd::Params::nvme(), loads, window, REQUESTS, 7..=12);
 }
 
 /// Reads lose little beside writes, so that turns are worth nothing: it is known once they have been quick
@@ -838,31 +843,18 @@ fn turns_that_do_not_pay_are_given_up_soon() {
 #[test]
 fn who_does_well_beside_another_is_not_charged_for_it() {
     let loads = [(Mix::Write, 4, 256), (Mix::Read, 128, 256)];
-    for seed in 1..=3 {
-        let window = [SEC, 2 * SEC];
-        let (progress, _) = progress(0, ssd::Params::nvme(), loads, window, REQUESTS, seed);
-        println!("seed {seed}: {progress:.3?}");
-        assert!(
-            progress.iter().all(|&p| p > 0.45),
-            "seed {seed}: {progress:?}"
-        );
-    }
+    let window = [SEC, 2 * SEC];
+    each_keeps(0.45, ssd::Params::nvme(), loads, window, REQUESTS, 1..=3);
 }
 
 /// A write may be late for what writes have done to a cache, so that reads are left two thirds of what
-/// they have. Where it was seen to be in time with them held back it is they: the first had 0.35.
+/// they have. Where it was seen to be in time with them held back it is they: the first had 0.42, the
+/// reads 0.61.
 #[test]
 fn reads_that_a_write_waits_for_lose_half() {
     let loads = [(Mix::Write, 4, 8), (Mix::Read, 128, 256)];
-    for seed in 1..=3 {
-        let window = [SEC, 3 * SEC];
-        let (progress, _) = progress(0, ssd::Params::sata(), loads, window, REQUESTS, seed);
-        println!("seed {seed}: {progress:.3?}");
-        assert!(
-            progress.iter().all(|&p| p > 0.43),
-            "seed {seed}: {progress:?}"
-        );
-    }
+    let window = [SEC, 3 * SEC];
+    each_keeps(0.46, ssd::Params::sata(), loads, window, REQUESTS, 1..=3);
 }
 
 /// A cache takes thirteen times as much for the first fifth of a second. Measured by that, the
@@ -925,12 +917,7 @@ fn one_reader_on_flash_costs_its_neighbour_about_a_tenth() {
 /// order of arrival the reader waits 112 ms; looked at as often as a fast drive, no less.
 #[test]
 fn one_reader_on_a_slow_drive_costs_its_neighbour_about_a_tenth_as_well() {
-    let plain = ssd::Params::plain();
-    let slow = ssd::Params {
-        read_ns: 200 * plain.read_ns,
-        write_ns: 200 * plain.write_ns,
-        ..plain
-    };
+    let slow = slower(200);
     let loads = [(Mix::Read, 4, 1), (Mix::Write, 4, 256)];
     let (progress, latency) = pair(slow, loads, 200);
     println!("{progress:.3?} {latency} ns");
@@ -941,12 +928,7 @@ fn one_reader_on_a_slow_drive_costs_its_neighbour_about_a_tenth_as_well() {
 /// What a request of the first group takes, beside one of weight 100 that reads; each of the others,
 /// of these weights, thinks for so many ns before each. And what the reader does by what it does alone.
 fn seldom_beside_reads(lights: &[(u32, u64)], seed: u64) -> (u64, f64) {
-    let plain = ssd::Params::plain();
-    let slow = ssd::Params {
-        read_ns: 100 * plain.read_ns,
-        write_ns: 100 * plain.write_ns,
-        ..plain
-    };
+    let slow = slower(100);
     let reader = lights.len();
     let run = |beside: bool| {
         let proc = |n: usize| Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24);
