@@ -786,6 +786,14 @@ mod tests {
         ] {
             assert!(!fault(stall, &trace(ours)), "{ours}");
         }
+        let other = "[   22.8] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:";
+        for (function, emulators) in [
+            ("kmem_cache_alloc+0x5e/0x300", true),
+            ("dt_dispatch+0x51/0x90 [disktime_iosched]", false),
+        ] {
+            let console = trace(function).replace(stall, other);
+            assert_eq!(fault(other, &console), emulators, "{function}");
+        }
         // Nothing is known of where.
         assert!(!fault(stall, stall));
     }

@@ -95,7 +95,12 @@ pub fn stood_still_outside_of_io(console: &str) -> bool {
     let Some((function, io)) = PATTERNS.as_ref() else {
         return false;
     };
-    let stalled = |line: &str| line.contains("stall on CPU") || line.contains("soft lockup");
+    // Told by the CPU itself, or by another.
+    let stalled = |line: &str| {
+        ["stall on CPU", "detected stalls on CPUs", "soft lockup"]
+            .iter()
+            .any(|told| line.contains(told))
+    };
     let mut traced = false;
     for line in console.lines().skip_while(|line| !stalled(line)) {
         for found in function.captures_iter(line) {
