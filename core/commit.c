@@ -109,7 +109,7 @@ static void collect(struct dt_dev *dev)
 	struct dt_queue *queue;
 
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
-		grp = DT_CONTAINER(pos, struct dt_group, active);
+		grp = dt_active_group(pos);
 		for (each = grp->queue_list.next; each != &grp->queue_list;
 		     each = each->next) {
 			queue = DT_CONTAINER(each, struct dt_queue, link);

@@ -64,6 +64,12 @@ static inline void dt_group_less(struct dt_group *grp)
 		dt_group_note_change(grp, false);
 }
 
+/* Of those on dev->active. */
+static inline struct dt_group *dt_active_group(const struct dt_list *pos)
+{
+	return DT_CONTAINER(pos, struct dt_group, active);
+}
+
 /* What they are, charges to a lone entity included. */
 dt_internal u64 dt_entity_vdisktime(const struct dt_entity *ent);
 dt_internal u64 dt_level_vtime(const struct dt_level *level,

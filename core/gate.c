@@ -151,8 +151,7 @@ static u64 kept_for_others(const struct dt_dev *dev, const struct dt_group *grp)
 	if (dev->tags > TAGS_FEW || dev->nr_active > dev->tags)
 		return 0;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
-		const struct dt_group *other =
-			DT_CONTAINER(pos, struct dt_group, active);
+		const struct dt_group *other = dt_active_group(pos);
 
 		whole = group_part(dev, other) >> PART_SHIFT;
 		if (other != grp && whole > held(other->own))
@@ -183,8 +182,7 @@ static bool is_furthest_behind(const struct dt_dev *dev,
 	if (dev->tags > TAGS_FEW || dev->nr_active > dev->tags)
 		return true;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
-		if (goes_before(DT_CONTAINER(pos, struct dt_group, active),
-				grp))
+		if (goes_before(dt_active_group(pos), grp))
 			return false;
 	return true;
 }
@@ -250,7 +248,7 @@ static noinline struct dt_queue *first_not_parked(struct dt_dev *dev)
 	u64 since = 0;
 
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
-		grp = DT_CONTAINER(pos, struct dt_group, active);
+		grp = dt_active_group(pos);
 		for (each = grp->queue_list.next; each != &grp->queue_list;
 		     each = each->next) {
 			queue = DT_CONTAINER(each, struct dt_queue, link);

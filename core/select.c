@@ -372,7 +372,7 @@ static struct dt_group *awaited(struct dt_dev *dev)
 	if (dev->nr_active > AWAITED_GROUPS)
 		return NULL;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
-		grp = DT_CONTAINER(pos, struct dt_group, active);
+		grp = dt_active_group(pos);
 		if (grp != dev->turn_grp && !grp->own->nr_queued &&
 		    grp->own->nr_inflight && stands_first(dev, grp->own, more))
 			return grp;

@@ -51,6 +51,7 @@
  */
 #include "cost.h"
 #include "depth.h"
+#include "entity.h"
 #include "solo.h"
 
 /* So many windows at most in one. */
@@ -124,11 +125,6 @@ static bool fills(const struct dt_dev *dev, const struct dt_group *grp)
 	return outstanding(grp) + 1 + dev->depth / 16 >= dev->depth;
 }
 
-static const struct dt_group *group_at(const struct dt_list *pos)
-{
-	return DT_CONTAINER(pos, struct dt_group, active);
-}
-
 bool dt_solo_all_may(const struct dt_dev *dev)
 {
 	const struct dt_list *pos;
@@ -136,8 +132,8 @@ bool dt_solo_all_may(const struct dt_dev *dev)
 	if (dev->nr_active < 2 || dev->nr_active > GROUPS)
 		return false;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
-		if (!fills(dev, group_at(pos)) ||
-		    dt_share_of(group_at(pos)) < LEAST_SHARE)
+		if (!fills(dev, dt_active_group(pos)) ||
+		    dt_share_of(dt_active_group(pos)) < LEAST_SHARE)
 			return false;
 	return true;
 }
@@ -161,7 +157,7 @@ static bool may_partly(const struct dt_dev *dev, const struct dt_group *grp)
 	    dt_before(dev->clock_ns, dev->solo.partly_ns))
 		return false;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
-		other = group_at(pos);
+		other = dt_active_group(pos);
 		if (outstanding(other) + 1 < LITTLE_LEAST ||
 		    SIZE_PART * mean_sectors(other) < mean_sectors(grp) ||
 		    dt_share_of(other) < LEAST_SHARE)
@@ -185,7 +181,7 @@ static bool all_known(const struct dt_dev *dev)
 	    dev->solo.nr_spans < (dev->solo.partly ? 1 : 2))
 		return false;
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
-		if (!is_known(dev, group_at(pos)))
+		if (!is_known(dev, dt_active_group(pos)))
 			return false;
 	return true;
 }
@@ -196,7 +192,7 @@ static bool all_served(const struct dt_dev *dev)
 	const struct dt_list *pos;
 
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
-		if (!group_at(pos)->own->nr_inflight)
+		if (!dt_active_group(pos)->own->nr_inflight)
 			return false;
 	return true;
 }

@@ -582,7 +582,7 @@ static bool anybody_writes(const struct dt_dev *dev)
 	const struct dt_queue *queue;
 
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
-		grp = DT_CONTAINER(pos, struct dt_group, active);
+		grp = dt_active_group(pos);
 		if (!grp->stats.ios[DT_WRITE])
 			continue;
 		for (each = grp->queue_list.next; each != &grp->queue_list;
