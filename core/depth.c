@@ -971,6 +971,8 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		quiet = light->quiet_ns &&
 			!dt_before(item->dispatch_ns, light->quiet_ns);
 	}
+	if (sample)
+		dt_wide_note(dev, item);
 	watch_probe(dev, item, latency, quiet);
 	if (dev->solo.grp) {
 		dt_solo_note(dev);

@@ -362,9 +362,13 @@ struct dt_fit {
 	u64 cost_then[DT_NR_DIRS][DT_NR_COSTS];
 };
 
-/* More in flight than usual; see wide.c. */
+/* More in flight than usual, or less where large ones are written; see wide.c. */
 struct dt_wide {
-	u32 usual;			/* what it is otherwise */
+	u32 full;			/* what is usual but for those */
+	u32 usual;			/* what it is but when it is wide */
+	u32 large;			/* sectors of the largest of these */
+	u64 large_ns;			/* it counts until then */
+	u64 reads_ns;			/* and reads, if there were any */
 	bool woken;			/* a group has come in this window */
 	u64 from_ns;			/* since when, if it is */
 	u64 calm_ns;			/* since when all is alike, and nobody light */

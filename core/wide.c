@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Wide: more in flight than usual.
+ * Wide: more in flight than usual; or less.
  *
  * DEPTH_AUTO requests keep any single device busy, but the fastest do a bit more
  * with all of their slots: the more there are in flight, the fewer of a drive's
@@ -18,8 +18,17 @@
  * first window in which a group has come, anything else has changed, or all takes
  * twice as long. If it has not lasted for long the next begins when all has been
  * alike for twice as long as before this one.
+ *
+ * Less is usual where large requests are written and nobody reads. No drive does
+ * more with 32 MB of writes in it than with half of that, and with as many as
+ * DEPTH_AUTO of 128 KB all that is to be found out takes twice as long: a window
+ * of cost.c's is twice what is in flight. So from one of the first that somebody
+ * has done who asks for more than LARGE_SECTORS there are no more requests in flight
+ * than make so much of the largest. Reads beside writes need all slots, as each
+ * waits for another part of the drive.
  */
 #include "cost.h"
+#include "entity.h"
 #include "wide.h"
 
 /* What is in flight is done in so long. */
@@ -32,32 +41,100 @@
 #define WIDE_AFTER_MOST_NS	(64 * DT_NSEC_PER_SEC)
 #define WIDE_LASTS		10
 
+/* So much of large writes, 16 MB, but no fewer than so many. */
+#define LARGE_SECTORS		32768
+#define LARGE_LEAST		32
+/* Until there was none, or were reads, for so long; of so many groups at most. */
+#define LARGE_NS		DT_NSEC_PER_SEC
+#define LARGE_GROUPS		16
+
 void dt_wide_init(struct dt_dev *dev, u32 depth)
 {
 	dev->depth = depth;
 	dev->wide = (struct dt_wide) {
+		.full = depth,
 		.usual = depth,
+		.large_ns = dev->clock_ns,
+		.reads_ns = dev->clock_ns,
 		.calm_ns = dev->clock_ns,
 		.after_ns = WIDE_AFTER_NS,
 	};
 }
 
+static void set_depth(struct dt_dev *dev, u32 depth)
+{
+	struct dt_light *light = &dev->light;
+	bool all = dev->limit == dev->depth;
+
+	/* What others had with more in flight they will not have again. */
+	dt_fit_forget_free(dev);
+	dev->depth = depth;
+	dev->limit = all ? depth : dt_min(dev->limit, depth);
+	light->limit = dt_min(light->limit, depth);
+	light->limit_then = dt_min(light->limit_then, depth);
+}
+
 void dt_wide_end(struct dt_dev *dev)
 {
 	struct dt_wide *wide = &dev->wide;
-	struct dt_light *light = &dev->light;
 
 	if (dev->clock_ns - wide->from_ns < WIDE_LASTS * wide->after_ns)
 		wide->after_ns = dt_min(2 * wide->after_ns, WIDE_AFTER_MOST_NS);
 	else
 		wide->after_ns = WIDE_AFTER_NS;
 	wide->calm_ns = dev->clock_ns;
-	/* What others had with more in flight they will not have again. */
-	dt_fit_forget_free(dev);
-	dev->depth = wide->usual;
-	dev->limit = dt_min(dev->limit, dev->depth);
-	light->limit = dt_min(light->limit, dev->depth);
-	light->limit_then = dt_min(light->limit_then, dev->depth);
+	set_depth(dev, wide->usual);
+}
+
+/* Nobody who is active reads, as far as one can see. */
+static bool all_write(const struct dt_dev *dev)
+{
+	const struct dt_list *pos;
+
+	if (dev->fit.load.nr[DT_READ] ||
+	    dt_before(dev->clock_ns, dev->wide.reads_ns) ||
+	    dev->nr_active > LARGE_GROUPS)
+		return false;
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
+		if (!dt_active_group(pos)->stats.ios[DT_WRITE])
+			return false;
+	return true;
+}
+
+/* One of so many as are more than LARGE_SECTORS together. */
+static bool is_large(const struct dt_item *item)
+{
+	const struct dt_entity *own = item->queue->grp->own;
+	u64 asked = own->nr_queued + own->nr_inflight;
+
+	return item->dir == DT_WRITE && asked * item->sectors > LARGE_SECTORS;
+}
+
+void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
+{
+	struct dt_wide *wide = &dev->wide;
+	u32 usual = wide->full;
+
+	if (dev->tun.depth || dev->light.probing || dev->solo.grp ||
+	    dev->spells.phase)
+		return;
+	if (item->dir == DT_READ)
+		wide->reads_ns = dev->clock_ns + LARGE_NS;
+	if (is_large(item) &&
+	    (item->sectors >= wide->large ||
+	     !dt_before(dev->clock_ns, wide->large_ns))) {
+		wide->large = item->sectors;
+		wide->large_ns = dev->clock_ns + LARGE_NS;
+	}
+	if (dt_before(dev->clock_ns, wide->large_ns) && all_write(dev))
+		usual = dt_min(usual, dt_max(LARGE_SECTORS / wide->large,
+					     LARGE_LEAST));
+	if (usual == wide->usual)
+		return;
+	if (dt_is_wide(dev))
+		dt_wide_end(dev);
+	wide->usual = usual;
+	set_depth(dev, usual);
 }
 
 /* What may be in flight while all are alike: half of what there is. */

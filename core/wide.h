@@ -10,6 +10,8 @@ dt_internal void dt_wide_init(struct dt_dev *dev, u32 depth);
 /* A window is over in which so many requests were done. */
 dt_internal void dt_wide_window(struct dt_dev *dev, u64 items, u64 busy_ns);
 dt_internal void dt_wide_end(struct dt_dev *dev);
+/* A request is complete, one of several of each group. */
+dt_internal void dt_wide_note(struct dt_dev *dev, const struct dt_item *item);
 
 static inline bool dt_is_wide(const struct dt_dev *dev)
 {
