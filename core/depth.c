@@ -149,6 +149,9 @@
 /* A probe lasts for so many, at most so long, and comes no more often. */
 #define PROBE_ITEMS		16
 #define PROBE_ENOUGH		4
+/* What it finds counts for so much less than what was known. */
+#define PROBE_SLOWER		16
+#define PROBE_QUICKER		4
 #define PROBE_NS		(50 * DT_NSEC_PER_MSEC)
 #define PROBE_EVERY_NS		(100 * DT_NSEC_PER_MSEC)
 #define PROBE_SELDOM_NS		(10 * DT_NSEC_PER_SEC)
@@ -445,8 +448,12 @@ static void favour(struct dt_dev *dev, const struct dt_group *grp)
 
 	settle_favoured(dev);
 	set_favoured(dev, grp);
-	dev->fit.alone = 0;
 	light->from_ns = dev->clock_ns;
+	/* Others were held back for it while it was behind: what was found holds. */
+	if (grp && grp == light->behind && dev->limit < dev->depth &&
+	    !light->freeing)
+		return;
+	dev->fit.alone = 0;
 	light->slow_then = grp ? grp->slow : 0;
 	light->slow = 0;
 	light->worth = 0;
@@ -657,6 +664,7 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 		favour(dev, grp);
 	}
 	if (ours) {
+		light->behind = light->grp ? NULL : grp;
 		note_pace(dev, dev->clock_ns - item->insert_ns);
 		light->slow = mean_of(light->slow, slow);
 		light->beside_reads = beside_reads;
@@ -689,18 +697,29 @@ static void begin_probe(struct dt_dev *dev, const struct dt_group *grp)
 	light->until_ns = dev->clock_ns + slowly(dev, PROBE_NS);
 }
 
+/*
+ * What one probe found. Many a one finds a drive that still writes what others have
+ * left in its cache, and none one that is quicker than it is.
+ */
+static void learn_alone(struct dt_group *grp, u64 latency)
+{
+	s64 more = (s64)(latency - grp->lat_alone_ns);
+
+	if (!grp->lat_alone_ns)
+		grp->lat_alone_ns = latency;
+	else
+		grp->lat_alone_ns += more / (more > 0 ? PROBE_SLOWER :
+							PROBE_QUICKER);
+}
+
 /* @grp: whose it was, or NULL where that is not known. */
 static void end_probe(struct dt_dev *dev, struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
-	u64 took = dev->clock_ns - light->probe_from_ns, latency;
+	u64 took = dev->clock_ns - light->probe_from_ns;
 
-	if (grp && light->nr_alone >= PROBE_ENOUGH) {
-		latency = dt_div(light->alone_ns, light->nr_alone);
-		if (grp->lat_alone_ns)
-			latency = (3 * grp->lat_alone_ns + latency) / 4;
-		grp->lat_alone_ns = latency;
-	}
+	if (grp && light->nr_alone >= PROBE_ENOUGH)
+		learn_alone(grp, dt_div(light->alone_ns, light->nr_alone));
 	light->probing = false;
 	light->probe_end_ns = dev->clock_ns;
 	light->probed = light->grp;

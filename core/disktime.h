@@ -497,6 +497,7 @@ struct dt_light {
 
 	const struct dt_group *grp;	/* is favoured, or probed; or NULL */
 	const struct dt_group *first;	/* the same, or who has a solo */
+	const struct dt_group *behind;	/* was light last, not favoured; never looked into */
 	u32 slow;			/* by their share, of light groups; 2^-8 */
 	u32 share;			/* by which that was; 2^-16 */
 	u64 share_ns;			/* when somebody had it */

@@ -879,9 +879,19 @@ fn there_is_no_more_of_large_writes_in_a_drive_than_it_needs() {
     }
 }
 
+/// Others are held back for the second from when it falls behind. When it does so no more it is favoured,
+/// and what was found until then is not forgotten, or it has 0.46.
+#[test]
+fn who_was_behind_and_is_favoured_goes_on_by_what_was_found() {
+    let loads = [(Mix::Write, 128, 256), (Mix::Write, 4, 8)];
+    let window = [SEC * 2 / 5, SEC * 4 / 5];
+    each_keeps(0.47, ssd::Params::nvme(), loads, window, REQUESTS, [1]);
+}
+
 /// A SATA drive's interface takes one after the other: with one large write always in it small ones
 /// have 0.25 of what they do alone, and no division of the slots leaves them more. With sixteen, half
-/// of its slots, they had 0.01.
+/// of its slots, they had 0.01. A probe that meets what the others have left in the cache says that
+/// they were no quicker alone: with such probes believed at once the second had 0.43 to 0.36.
 #[test]
 fn small_writes_beside_large_ones_keep_nearly_half_of_what_they_do_alone() {
     for (small, large) in [(8, (128, 8)), (8, (128, 256)), (16, (1024, 32))] {
@@ -889,7 +899,7 @@ fn small_writes_beside_large_ones_keep_nearly_half_of_what_they_do_alone() {
         let (progress, _) = pair(ssd::Params::sata(), loads, 4);
         println!("{loads:?}: {progress:.3?}");
         assert!(
-            progress.iter().all(|&p| p > 0.37),
+            progress.iter().all(|&p| p > 0.44),
             "{loads:?}: {progress:?}"
         );
     }
