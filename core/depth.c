@@ -113,6 +113,8 @@
 #define READS_WORTH		3
 /* They have so much more than is to be left to them that two can become one. */
 #define PLENTY			2048
+/* By more than this in a window it is still on its way down. */
+#define KEPT_FALLS		3072
 /* By so much pauses are shorter at once, at most. */
 #define PAUSE_HALF		32768
 /* Of so many one is much. */
@@ -844,6 +846,9 @@ static void move_limit(struct dt_dev *dev)
 	u64 ours = light->slow, theirs = slow_others(dev), part, most;
 	u64 limit = dt_min(dev->limit, light->most), little, far;
 	bool nothing = kept > FOR_NOTHING && !light->grp;
+	bool falls = kept + KEPT_FALLS < light->kept_then;
+
+	light->kept_then = kept;
 
 	if (kept < keep && light->pause) {
 		dt_pause_less(dev, dt_div((u64)(keep - kept) << 16, keep));
@@ -856,9 +861,12 @@ static void move_limit(struct dt_dev *dev)
 		if (!nothing)
 			part = dt_min(part, dt_div((ours - theirs) << 16, ours));
 		if (dev->limit <= 1) {
-			/* With one slot nobody else's is there meanwhile. */
+			/*
+			 * With one slot nobody else's is there meanwhile. What a
+			 * pause does comes late where a cache takes what is written.
+			 */
 			if (dev->depth > 1 && ours > SLOW &&
-			    8 * ours > 9 * theirs)
+			    8 * ours > 9 * theirs && !(light->pause && falls))
 				dt_pause_more(dev, part);
 			set_limit(dev, 1);
 			return;

@@ -514,6 +514,7 @@ struct dt_light {
 	u64 again_ns;			/* nobody is before this */
 	u64 read_ns;			/* when a read was completed last */
 
+	u32 kept_then;			/* what was left to the others a window ago */
 	u32 pause;			/* after one of them, in 2^-3 of what it took */
 	u64 resume_ns;			/* when that is over */
 

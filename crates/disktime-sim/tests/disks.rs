@@ -891,7 +891,8 @@ fn who_was_behind_and_is_favoured_goes_on_by_what_was_found() {
 /// A SATA drive's interface takes one after the other: with one large write always in it small ones
 /// have 0.25 of what they do alone, and no division of the slots leaves them more. With sixteen, half
 /// of its slots, they had 0.01. A probe that meets what the others have left in the cache says that
-/// they were no quicker alone: with such probes believed at once the second had 0.43 to 0.36.
+/// they were no quicker alone: with such probes believed at once the second had 0.43 to 0.36. With
+/// pauses made longer while what they do is still to be seen the first had 0.45.
 #[test]
 fn small_writes_beside_large_ones_keep_nearly_half_of_what_they_do_alone() {
     for (small, large) in [(8, (128, 8)), (8, (128, 256)), (16, (1024, 32))] {
@@ -899,7 +900,7 @@ fn small_writes_beside_large_ones_keep_nearly_half_of_what_they_do_alone() {
         let (progress, _) = pair(ssd::Params::sata(), loads, 4);
         println!("{loads:?}: {progress:.3?}");
         assert!(
-            progress.iter().all(|&p| p > 0.44),
+            progress.iter().all(|&p| p > 0.46),
             "{loads:?}: {progress:?}"
         );
     }
