@@ -61,17 +61,23 @@ void dt_wide_init(struct dt_dev *dev, u32 depth)
 	};
 }
 
+/* All that there may be stays all. */
+static u32 fitted(u32 limit, u32 then, u32 depth)
+{
+	return limit == then ? depth : dt_min(limit, depth);
+}
+
 static void set_depth(struct dt_dev *dev, u32 depth)
 {
 	struct dt_light *light = &dev->light;
-	bool all = dev->limit == dev->depth;
+	u32 then = dev->depth;
 
 	/* What others had with more in flight they will not have again. */
 	dt_fit_forget_free(dev);
 	dev->depth = depth;
-	dev->limit = all ? depth : dt_min(dev->limit, depth);
-	light->limit = dt_min(light->limit, depth);
-	light->limit_then = dt_min(light->limit_then, depth);
+	dev->limit = fitted(dev->limit, then, depth);
+	light->limit = fitted(light->limit, then, depth);
+	light->limit_then = fitted(light->limit_then, then, depth);
 }
 
 void dt_wide_end(struct dt_dev *dev)
