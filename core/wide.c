@@ -121,11 +121,11 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 	struct dt_wide *wide = &dev->wide;
 	u32 usual = wide->full;
 
+	if (item->dir == DT_READ)
+		wide->reads_ns = dev->clock_ns + LARGE_NS;
 	if (dev->tun.depth || dev->light.probing || dev->solo.grp ||
 	    dev->spells.phase)
 		return;
-	if (item->dir == DT_READ)
-		wide->reads_ns = dev->clock_ns + LARGE_NS;
 	if (is_large(item) &&
 	    (item->sectors >= wide->large ||
 	     !dt_before(dev->clock_ns, wide->large_ns))) {
