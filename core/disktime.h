@@ -605,7 +605,9 @@ struct dt_spells {
 	u64 slot_ns;			/* beginning of the slot */
 	u64 look_ns;			/* end of the slot or the turn, or 0 */
 	u64 units;			/* of reads done since it began */
-	u64 nr_reads;			/* and so many */
+	u64 nr_reads;			/* and so many, */
+	u64 reads_ns;			/* their latencies, */
+	u32 nr_most;			/* and so many at a time, the most of late */
 	u64 theirs;			/* and in the writers' turn */
 	u64 wrote;			/* units written in it */
 	u64 quota;			/* so many are enough, or 0 */

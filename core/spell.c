@@ -32,12 +32,17 @@
  *
  * which is tried, at the cost of one drain, and that is over when reads have been
  * quick for some slots in a row: between two collections they seem to be. Where
- * it does not hold, spells end and are not tried for 4 s, and then for four times
+ * it does not hold, spells end and are not tried for 1 s, and then for four times
  * as long. So they do where hardly anybody reads: p is no more than a tenth for
  * each request that readers have outstanding, and for less than four the depth is
  * looked after instead (depth.c). Who has a few writes in flight is never parked,
  * nor who reads and writes, nor who commits, and it is not tried where there is
  * nobody else.
+ *
+ * Who reads in bursts has nothing outstanding when a slot ends, as often as not: whether
+ * anybody reads, and how many at a time, is by what was read in the slots. And where
+ * the cache had room in the first writers' turn that did no harm, so that it is tried
+ * again after a second, and after each failure four times as long.
  *
  * The bound: a writer waits for no longer than READ_MOST_NS and a drain.
  *
@@ -94,7 +99,7 @@
 #define MARGIN			8
 /* So many turns in a row did not pay, but for those that were cut short. */
 #define FAILURES		2
-#define TRY_AGAIN_NS		DT_NSEC_PER_SEC
+#define TRY_AGAIN_NS		(DT_NSEC_PER_SEC / 4)
 #define TRY_AGAIN_TIMES		4
 #define TRY_AGAIN_MOST_NS	(256 * DT_NSEC_PER_SEC)
 /* Who committed so lately is not parked. */
@@ -251,6 +256,7 @@ static void begin_phase(struct dt_dev *dev, enum dt_spells_phase phase)
 	spells->slot_ns = dev->clock_ns;
 	spells->units = 0;
 	spells->nr_reads = 0;
+	spells->reads_ns = 0;
 	spells->nr_quick = 0;
 	spells->quick_units = 0;
 	spells->look_ns = dev->clock_ns + slot_ns(dev);
@@ -300,6 +306,7 @@ static void enter_write(struct dt_dev *dev)
 	spells->best = 0;
 	spells->theirs = 0;
 	spells->cut = false;
+	spells->nr_most -= (spells->nr_most + 3) / 4;
 	spells->from_ns = dev->clock_ns;
 	begin_phase(dev, DT_SPELLS_WRITE);
 	ns = dt_max(WRITE_DRAINS * spells->drain_ns,
@@ -330,6 +337,18 @@ static u32 nr_others(const struct dt_dev *dev)
 	       nr_theirs(dev, true);
 }
 
+/* The same, or as many as were seen of late: who thinks has none just now. */
+static u32 nr_lately(const struct dt_dev *dev)
+{
+	return dt_max(nr_others(dev), dev->spells.nr_most);
+}
+
+/* Whether there are any, or were in this slot. */
+static bool anybody_reads(const struct dt_dev *dev)
+{
+	return dev->spells.nr_reads || nr_others(dev);
+}
+
 /* Of readers and writers of the same group: flushers have their floor. */
 static u32 ratio_within(const struct dt_spells *spells)
 {
@@ -349,7 +368,7 @@ static u64 readers_part(struct dt_dev *dev)
 	u32 ratio = dt_party_ratio(dev, &spells->queues, spells->from_ns,
 				   ratio_within(spells));
 	u64 part = dt_div((u64)ratio << 16, ratio + (1 << DT_RATIO_SHIFT));
-	u64 most = READ_LOSS * (u64)nr_others(dev);
+	u64 most = READ_LOSS * (u64)nr_lately(dev);
 
 	part = dt_min(part, most);
 	spells->ratio = (u32)dt_div(part << DT_RATIO_SHIFT, WHOLE - part);
@@ -414,6 +433,16 @@ static bool many_reads(const struct dt_dev *dev)
 	       dev->clock_ns - spells->slot_ns;
 }
 
+/* So many reads were there at a time since the slot began, in the mean. */
+static void note_most(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	u64 mean = dt_div(spells->reads_ns,
+			  dt_max(dev->clock_ns - spells->slot_ns, 1));
+
+	spells->nr_most = dt_max(spells->nr_most, (u32)mean);
+}
+
 /* A slot has gone by. */
 static u64 end_slot(struct dt_dev *dev)
 {
@@ -424,8 +453,10 @@ static u64 end_slot(struct dt_dev *dev)
 	spells->best = dt_max(spells->best, dt_min(rate, spells->rate));
 	spells->most = dt_max(spells->most, spells->best);
 	spells->rate = rate;
+	note_most(dev);
 	spells->units = 0;
 	spells->nr_reads = 0;
+	spells->reads_ns = 0;
 	spells->slot_ns = dev->clock_ns;
 	spells->look_ns = dev->clock_ns + slot_ns(dev);
 	return rate;
@@ -452,6 +483,7 @@ static void tick_write(struct dt_dev *dev)
 	} else if (!spells->wrote) {
 		end_spells(dev);
 	} else {
+		note_most(dev);
 		spells->theirs = spells->units;
 		begin_phase(dev, DT_SPELLS_DRAIN);
 	}
@@ -500,7 +532,7 @@ static void tick_drain(struct dt_dev *dev)
 			spells->from_ns;
 	u64 part = readers_part(dev), had = harmed(spells, theirs_ns);
 	bool late = dev->clock_ns - spells->since_ns > drain_most_ns(dev);
-	bool few = nr_others(dev) < MANY;
+	bool few = nr_lately(dev) < MANY;
 	bool pays = spells->most && !few &&
 		    had < (spells->good ? part : part - part / MARGIN);
 
@@ -530,6 +562,7 @@ static void tick_drain(struct dt_dev *dev)
 void dt_spells_tick(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
+	bool any;
 
 	if (!spells->look_ns || dt_before(dev->clock_ns, spells->look_ns))
 		return;
@@ -538,15 +571,15 @@ void dt_spells_tick(struct dt_dev *dev)
 		tick_write(dev);
 		break;
 	case DT_SPELLS_DRAIN:
-		if (nr_others(dev))
+		if (anybody_reads(dev))
 			tick_drain(dev);
 		else
 			end_spells(dev);
 		break;
 	default:
+		any = anybody_reads(dev);
 		end_slot(dev);
-		if (!nr_others(dev) ||
-		    !dt_before(dev->clock_ns, spells->until_ns))
+		if (!any || !dt_before(dev->clock_ns, spells->until_ns))
 			enter_write(dev);
 	}
 }
@@ -559,6 +592,10 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 	if (item->dir == DT_READ) {
 		spells->units += units_of(item);
 		spells->nr_reads++;
+		spells->reads_ns += dev->clock_ns - item->insert_ns;
+		spells->nr_most = dt_max(spells->nr_most,
+					 queue->ent.nr_queued +
+					 queue->ent.nr_inflight + 1);
 		return;
 	}
 	add_writer(dev, queue);
@@ -639,6 +676,7 @@ bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
 	spells->wrote = 0;
 	spells->quota = 0;
 	spells->drain_ns = 0;
+	spells->nr_most = 0;
 	enter_write(dev);
 	return true;
 }
