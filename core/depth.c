@@ -202,7 +202,7 @@ static void next_look(struct dt_dev *dev)
 }
 
 /* Marked as light, and first in line; who has a solo is only that. */
-static void set_favoured(struct dt_dev *dev, const struct dt_group *grp)
+static void set_favoured(struct dt_dev *dev, struct dt_group *grp)
 {
 	dev->light.grp = grp;
 	dev->light.first = grp;
@@ -444,7 +444,7 @@ static void settle_favoured(struct dt_dev *dev)
 		dt_path_lead(dev, dev->light.grp->own, LEAD_NS);
 }
 
-static void favour(struct dt_dev *dev, const struct dt_group *grp)
+static void favour(struct dt_dev *dev, struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
 
@@ -662,7 +662,7 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 			favour(dev, NULL);
 	} else if (slow > SLOW && !item->light &&
 		   2ull * slow > 3ull * light->slow &&
-		   !dt_before(dev->clock_ns, light->again_ns)) {
+		   !dt_before(dev->clock_ns, grp->again_ns)) {
 		favour(dev, grp);
 	}
 	if (ours) {
@@ -678,7 +678,7 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 	}
 }
 
-static void begin_probe(struct dt_dev *dev, const struct dt_group *grp)
+static void begin_probe(struct dt_dev *dev, struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
 
@@ -821,8 +821,11 @@ static u64 slow_others(const struct dt_dev *dev)
 /* The favoured group is none for so many times as long as it was. */
 static void favour_later(struct dt_dev *dev)
 {
-	dev->light.again_ns = dev->clock_ns + STUCK_PART *
-			      (dev->clock_ns - dev->light.from_ns);
+	struct dt_group *grp = dev->light.grp;
+
+	if (grp)
+		grp->again_ns = dev->clock_ns + STUCK_PART *
+				(dev->clock_ns - dev->light.from_ns);
 	favour(dev, NULL);
 }
 

@@ -190,6 +190,7 @@ struct dt_group {
 	u64 late_ns;			/* its latencies since it was judged */
 	u64 alone_ns;			/* what those would have been alone */
 	u64 judge_ns;			/* when it is judged next; 0: never was */
+	u64 again_ns;			/* it is not favoured before this */
 	u32 nr_late;			/* so many since then */
 	u32 slow;			/* by its share, 2^-8; 0: unknown */
 	s64 dither_ns;			/* charged beyond its costs, to learn */
@@ -495,7 +496,7 @@ struct dt_light {
 	u64 look_ns;			/* a look takes so long, at least */
 	u64 until_ns;			/* end of this look, at the earliest */
 
-	const struct dt_group *grp;	/* is favoured, or probed; or NULL */
+	struct dt_group *grp;		/* is favoured, or probed; or NULL */
 	const struct dt_group *first;	/* the same, or who has a solo */
 	const struct dt_group *behind;	/* was light last, not favoured; never looked into */
 	u32 slow;			/* by their share, of light groups; 2^-8 */
@@ -511,7 +512,6 @@ struct dt_light {
 	bool beside_reads;		/* a write is late, and there are reads */
 	bool helped;			/* it was, and with others held back it is not */
 	u64 from_ns;			/* since when it is favoured */
-	u64 again_ns;			/* nobody is before this */
 	u64 read_ns;			/* when a read was completed last */
 
 	u32 kept_then;			/* what was left to the others a window ago */
@@ -528,7 +528,7 @@ struct dt_light {
 	bool probing;			/* grp has the device for itself */
 	u32 probe;			/* serial number */
 	u32 limit;			/* what it was before the probe */
-	const struct dt_group *then;	/* who was favoured before it */
+	struct dt_group *then;		/* who was favoured before it */
 	const struct dt_group *probed;	/* who was last; never looked into */
 	u64 alone_ns;			/* sum of latencies in it */
 	u32 nr_alone;			/* of so many */

@@ -274,6 +274,7 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->late_ns = 0;
 	grp->alone_ns = 0;
 	grp->judge_ns = 0;
+	grp->again_ns = dev->clock_ns;
 	grp->nr_late = 0;
 	grp->slow = 0;
 	grp->well_off = false;

@@ -135,3 +135,11 @@ fn turns_that_did_not_pay_at_first_are_tried_again_soon() {
         assert_keeps(progress, [0.45, 0.25]);
     }
 }
+
+/// alone: for ten times as long as it was favoured nobody was, and the first had 0.02.
+#[test]
+fn who_is_late_is_helped_when_another_could_not_be() {
+    let thinks = (Mix::Write, 4, 1, 300);
+    let progress = Bed::new(Model::Nvme).progress(thinks, (Mix::Write, 128, 32, 0));
+    assert_keeps(progress, [0.2, 0.8]);
+}
