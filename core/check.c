@@ -278,7 +278,8 @@ static int check_hold(const struct dt_dev *dev)
 		 * a new weight may change; something is in flight then, and
 		 * its completion will tell.
 		 */
-		if (!dt_room_for(dev, false) && dev->nr_inflight &&
+		if (!dt_room_for(dev, false) &&
+		    (dev->nr_inflight || dev->holding) &&
 		    dev->nr_inflight < dev->depth_hw)
 			return 0;
 		work = dt_room_for(dev, false);
@@ -287,6 +288,9 @@ static int check_hold(const struct dt_dev *dev)
 		return INV_WORK;
 	if (!dev->holding)
 		return 0;
+	if (!dev->slice_ns)
+		return dev->light.awaited && dev->hold_until_ns &&
+		       !dev->nr_inflight ? 0 : INV_HOLD;
 	if (!dev->turn_grp || !room || !any || dev->fault ||
 	    !dt_list_empty(&dev->express))
 		return INV_HOLD;

@@ -352,6 +352,7 @@ static void next_window(struct dt_dev *dev)
 	fit->load = (struct dt_load) { 0 };
 	fit->light = (struct dt_load) { 0 };
 	fit->busy_from_ns = dev->busy_ns;
+	fit->idle_ns = 0;
 	fit->starved = false;
 	fit->limited = false;
 	fit->least = ~0u;
@@ -376,7 +377,7 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 		return;
 	}
 	dev->spells.both = dt_load_both(&fit->load);
-	note_heavy(fit, busy_ns, dev->solo.known && dev->light.grp);
+	note_heavy(fit, busy_ns + fit->idle_ns, dev->solo.known && dev->light.grp);
 	dt_solo_others(dev, &fit->load, busy_ns);
 	if (fit->starved)
 		fit->paired = false;

@@ -42,8 +42,8 @@
  * - It falls no further than where the others have lost the part w of what they
  *   would have, where w is what the light groups could use themselves, three times
  *   that if they read, but no less than LOSS, and no more than LOSS_MAX or LOSS
- *   for each request that they have outstanding. Where costs are not known w is
- *   the last of these.
+ *   for each request that they have outstanding, which of who thinks between bursts
+ *   is the mean. Where costs are not known w is the last of these.
  * - It falls anyway while that is for nothing.
  * - Below one it goes on by pauses (pace.c).
  * - It moves once a window, by steps in proportion to what is left to lose, or
@@ -323,8 +323,12 @@ void dt_depth_forget(struct dt_dev *dev, const struct dt_group *grp)
 		dt_solo_end(dev);
 	if (light->first == grp)
 		light->first = NULL;
+	if (light->awaited == grp)
+		dt_pause_wake(dev);
 	if (light->grp == grp)
 		light->grp = NULL;
+	if (light->behind == grp)
+		light->behind = NULL;
 	if (light->then == grp)
 		light->then = NULL;
 }
@@ -501,32 +505,43 @@ static u64 latency_alone(const struct dt_dev *dev, const struct dt_group *grp,
 		      all * dt_cost_raw(&dev->fit, item->dir, item->sectors));
 }
 
-/* What a group may cost the others for so many requests; 2^-16 of what they do. */
-static u64 most_loss(const struct dt_group *grp)
+/*
+ * So many it asks for, 2^-4: what it has outstanding, or where it thinks between two
+ * bursts what it had in the mean since it was judged.
+ */
+static u64 asks(const struct dt_dev *dev, const struct dt_group *grp)
 {
-	return LOSS * (grp->own->nr_queued + grp->own->nr_inflight + 1ull);
+	if (grp->nr_asked && dt_thinks(dev, grp))
+		return dt_div((u64)grp->asked << 4, grp->nr_asked);
+	return (grp->own->nr_queued + grp->own->nr_inflight + 1ull) << 4;
+}
+
+/* What a group may cost the others for so many requests; 2^-16 of what they do. */
+static u64 most_loss(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return LOSS * asks(dev, grp) >> 4;
 }
 
 /* The part of the device that the group could use, were it alone; 2^-16. */
 static u64 want_of(const struct dt_dev *dev, const struct dt_group *grp,
 		   const struct dt_item *item)
 {
-	u32 all = grp->own->nr_queued + grp->own->nr_inflight + 1;
-	u64 cost = all * dt_cost_raw(&dev->fit, item->dir, item->sectors);
-	u64 most = most_loss(grp);
+	u64 all = asks(dev, grp), cost, most = most_loss(dev, grp);
 
+	cost = all * dt_cost_raw(&dev->fit, item->dir, item->sectors) >> 4;
 	if (!dt_costs_known(dev))
 		return most;
 	return dt_min(most, dt_div(cost << 16,
-				   latency_alone(dev, grp, item, all)));
+				   latency_alone(dev, grp, item,
+						 (u32)((all + 15) >> 4))));
 }
 
 /* What the others may lose for its sake, where it could use @want. */
-static u64 worth_of(const struct dt_group *grp, const struct dt_item *item,
-		    u64 want)
+static u64 worth_of(const struct dt_dev *dev, const struct dt_group *grp,
+		    const struct dt_item *item, u64 want)
 {
 	if (item->dir == DT_READ)
-		want = dt_min(READS_WORTH * want, most_loss(grp));
+		want = dt_min(READS_WORTH * want, most_loss(dev, grp));
 	return want;
 }
 
@@ -559,6 +574,8 @@ static u32 judge_group(struct dt_dev *dev, struct dt_group *grp,
 		grp->judge_ns = dev->clock_ns + dev->light.look_ns;
 	grp->late_ns += many * (dev->clock_ns - item->insert_ns);
 	grp->alone_ns += many * latency_alone(dev, grp, item, all);
+	grp->asked += many * all;
+	grp->nr_asked += many;
 	if (dt_before(dev->clock_ns, grp->judge_ns))
 		return 0;
 	late = dev->clock_ns - grp->judge_ns;
@@ -653,7 +670,9 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 	want = want_of(dev, grp, item);
 	if (ours)
 		light->worth = mean_of(light->worth,
-				       worth_of(grp, item, want));
+				       worth_of(dev, grp, item, want));
+	grp->asked = 0;
+	grp->nr_asked = 0;
 	/* Who could use much has it: behind or not, costs must be wrong. */
 	grp->well_off = slow < SLOW_LOW && 4 * want > 65536;
 	if (grp == light->grp) {

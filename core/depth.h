@@ -32,7 +32,8 @@ static inline bool dt_room_for(const struct dt_dev *dev, bool light)
 {
 	return light ? dev->nr_inflight < dev->depth_hw :
 		       dev->nr_inflight < dev->depth &&
-		       (dev->nr_heavy < dev->limit || !dev->nr_inflight);
+		       (dev->nr_heavy < dev->limit ||
+			(!dev->nr_inflight && !dev->holding));
 }
 
 #endif /* DISKTIME_DEPTH_H */

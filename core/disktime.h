@@ -191,7 +191,10 @@ struct dt_group {
 	u64 alone_ns;			/* what those would have been alone */
 	u64 judge_ns;			/* when it is judged next; 0: never was */
 	u64 again_ns;			/* it is not favoured before this */
+	u64 emptied_ns;			/* when it had no more, if light and not back since */
 	u32 nr_late;			/* so many since then */
+	u32 nr_asked;			/* so many since it was judged, */
+	u32 asked;			/* and what it had outstanding, their sum */
 	u32 slow;			/* by its share, 2^-8; 0: unknown */
 	s64 dither_ns;			/* charged beyond its costs, to learn */
 	u32 probe;			/* serial number of that probe */
@@ -348,6 +351,7 @@ struct dt_fit {
 	u32 settle;			/* completions until the next begins */
 
 	/* The window. */
+	u64 idle_ns;			/* kept so in the window, for who is favoured */
 	u64 busy_from_ns;		/* dev->busy_ns at its beginning */
 	struct dt_load load;
 	struct dt_load light;		/* of that, light requests */
@@ -498,7 +502,7 @@ struct dt_light {
 
 	struct dt_group *grp;		/* is favoured, or probed; or NULL */
 	const struct dt_group *first;	/* the same, or who has a solo */
-	const struct dt_group *behind;	/* was light last, not favoured; never looked into */
+	struct dt_group *behind;	/* was light last, not favoured; or NULL */
 	u32 slow;			/* by their share, of light groups; 2^-8 */
 	u32 share;			/* by which that was; 2^-16 */
 	u64 share_ns;			/* when somebody had it */
@@ -517,6 +521,7 @@ struct dt_light {
 	u32 kept_then;			/* what was left to the others a window ago */
 	u32 pause;			/* after one of them, in 2^-3 of what it took */
 	u64 resume_ns;			/* when that is over */
+	struct dt_group *awaited;	/* the device is kept idle for it */
 
 	bool freeing;			/* nobody is held back for now */
 	u32 limit_then;			/* what it was before */

@@ -275,7 +275,10 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->alone_ns = 0;
 	grp->judge_ns = 0;
 	grp->again_ns = dev->clock_ns;
+	grp->emptied_ns = 0;
 	grp->nr_late = 0;
+	grp->nr_asked = 0;
+	grp->asked = 0;
 	grp->slow = 0;
 	grp->well_off = false;
 	grp->paused = false;

@@ -38,9 +38,10 @@ void dt_fail(struct dt_dev *dev, enum dt_fault fault, u64 now)
 	dev->fault = fault;
 	dt_commits_reset(dev);
 	dt_spells_reset(dev);
+	dev->holding = false;
+	dev->light.awaited = NULL;
 	dt_dev_derive(dev);
 	dev->counts.faults++;
-	dev->holding = false;
 	dev->turn_grp = NULL;
 	dev->turn_queue = NULL;
 	dev->back = NULL;

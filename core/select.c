@@ -22,6 +22,8 @@
  * very long think time, so that a process which has stopped is soon no longer
  * waited for. Idle time is charged to who was waited for.
  *
+ * Without turns the device is held for who others make a pause for (pace.c).
+ *
  * Pauses. Who thinks for longer than it pays to wait for has lost its turn, and
  * would have what it reads between two thoughts once in a turn of each of the
  * others. So who has nothing queued or in flight when its turn ends may have it
@@ -51,6 +53,7 @@
 #include "depth.h"
 #include "entity.h"
 #include "near.h"
+#include "pace.h"
 #include "queue.h"
 #include "park.h"
 #include "select.h"
@@ -104,7 +107,8 @@ void dt_dev_derive(struct dt_dev *dev)
 	bool other = dev->engine != DT_ENGINE_AUTO;
 
 	dev->plain = !dev->slice_ns && !dev->fault && !other &&
-		     !dt_commits_watched(dev) && !dev->spells.phase;
+		     !dt_commits_watched(dev) && !dev->spells.phase &&
+		     !dev->holding;
 	dev->by_cost = dev->crowded && !other;
 }
 
@@ -114,6 +118,8 @@ static void derive_limits(struct dt_dev *dev)
 	const struct dt_tunables *tun = &dev->tun;
 	u32 depth = tun->depth ? tun->depth : DEPTH_AUTO;
 
+	if (dev->light.awaited)
+		dt_pause_wake(dev);
 	dt_wide_init(dev, dt_max(dt_min(depth, dev->depth_hw), 1));
 	if (tun->slice_ns)
 		dev->slice_ns = tun->slice_ns;
@@ -129,7 +135,7 @@ static void derive_limits(struct dt_dev *dev)
 
 /* ---- think time ---- */
 
-static void think_sample(struct dt_think *think, u64 sample)
+void dt_think_sample(struct dt_think *think, u64 sample)
 {
 	u64 off;
 
@@ -152,8 +158,9 @@ void dt_think_end(const struct dt_dev *dev, const struct dt_entity *ent,
 	u64 longest = dt_max(2 * dev->tun.idle_ns, DT_NSEC_PER_MSEC);
 
 	if (!ent->nr_queued && !ent->nr_inflight && think->last_end_ns)
-		think_sample(think, dt_min(dev->clock_ns - think->last_end_ns,
-					   longest));
+		dt_think_sample(think,
+				dt_min(dev->clock_ns - think->last_end_ns,
+				       longest));
 }
 
 /* Until when it pays to wait for this entity; 0: it does not. */
@@ -545,13 +552,16 @@ void dt_dev_review(struct dt_dev *dev)
 
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 {
+	bool awaited = dev->light.awaited == grp;
+
 	dt_depth_forget(dev, grp);
 	dt_chain_forget(dev, grp);
 	if (dev->back == grp)
 		dev->back = NULL;
-	if (dev->turn_grp != grp)
+	if (dev->turn_grp == grp)
+		end_turn(dev);
+	else if (!awaited)
 		return;
-	end_turn(dev);
 	dt_dev_update(dev);
 }
 
@@ -568,15 +578,18 @@ void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue)
 void dt_tick(struct dt_dev *dev, u64 now)
 {
 	dt_clock(dev, now);
-	if (dev->holding && !dt_before(now, dev->hold_until_ns)) {
+	if (dev->light.awaited) {
+		if (!dt_before(now, dev->hold_until_ns))
+			dt_pause_wake(dev);
+	} else if (dev->holding && !dt_before(now, dev->hold_until_ns)) {
 		/* Nobody came: remember it, and wait no longer. */
 		if (dev->turn_queue) {
-			think_sample(&dev->turn_queue->think,
-				     2 * dev->tun.idle_ns);
+			dt_think_sample(&dev->turn_queue->think,
+					2 * dev->tun.idle_ns);
 			dev->turn_queue = NULL;
 		} else if (dev->turn_grp) {
-			think_sample(&dev->turn_grp->think,
-				     2 * dev->tun.idle_ns);
+			dt_think_sample(&dev->turn_grp->think,
+					2 * dev->tun.idle_ns);
 		}
 		pause_turn(dev);
 	}
@@ -755,7 +768,7 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	bool light;
 
 	if (dev->nr_queued ||
-	    (!dev->plain && (dev->slice_ns || dev->fault ||
+	    (!dev->plain && (dev->slice_ns || dev->fault || dev->holding ||
 			     (dev->spells.phase && dir == DT_WRITE))) ||
 	    (unlikely(dt_is_async(queue, dir)) &&
 	     (dev->commits.phase || dt_commits_watch(dev, now))))
@@ -893,6 +906,8 @@ static __always_inline struct dt_item *dispatch(struct dt_dev *dev, u64 now,
 		dev->counts.raced++;
 		return NULL;
 	}
+	if (!plain && unlikely(dev->light.awaited))
+		dt_pause_wake(dev);
 	if ((plain || !dev->fault) && dt_list_empty(&dev->express)) {
 		queue = select_queue(dev, plain);
 		if (likely(queue && queue->ent.nr_queued)) {

@@ -65,6 +65,8 @@ static inline void dt_dev_update(struct dt_dev *dev)
 /* What turns, faults and the engine mean: after each change of those. */
 dt_internal void dt_dev_derive(struct dt_dev *dev);
 
+/* So long it was away. */
+dt_internal void dt_think_sample(struct dt_think *think, u64 sample);
 /* The entity issues now: a sample if it has nothing queued or in flight. */
 dt_internal void dt_think_end(const struct dt_dev *dev,
 			      const struct dt_entity *ent,

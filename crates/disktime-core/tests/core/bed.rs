@@ -319,6 +319,12 @@ impl Bed {
         number
     }
 
+    /// The process issues no more. It has nothing outstanding: its queue goes away.
+    pub fn end(&mut self, number: usize) {
+        self.procs[number].job.stop = self.now;
+        self.dev.remove_queue(self.procs[number].queue).unwrap();
+    }
+
     pub fn jobs(&mut self, number: u32, job: &Job) -> Vec<usize> {
         (0..number).map(|_| self.job(job.clone())).collect()
     }

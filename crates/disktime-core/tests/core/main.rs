@@ -12,6 +12,7 @@ mod faults;
 mod gate;
 mod given;
 mod order;
+mod pace;
 mod reference;
 mod shares;
 mod sleep;
