@@ -697,7 +697,7 @@ struct dt_dev {
 	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;
 	struct dt_chain chain;
-	bool holding;			/* idle for turn_grp's or turn_queue's next */
+	bool holding;			/* idle for turn_grp's, turn_queue's or light.awaited's next */
 	bool back_soon;			/* was before back_until_ns when reviewed */
 	bool work;			/* has_work; written under the lock */
 	struct dt_group *turn_grp;	/* whose turn it is, or NULL */

@@ -232,6 +232,11 @@ static void settle_idle(struct dt_dev *dev)
 
 static void stop_holding(struct dt_dev *dev)
 {
+	/* Without turns it is not for who has this one. */
+	if (dev->light.awaited) {
+		dt_pause_wake(dev);
+		return;
+	}
 	settle_idle(dev);
 	dev->holding = false;
 }
