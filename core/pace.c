@@ -21,8 +21,9 @@
  * goes to the device then is what the next burst waits for, each time: with 8 writes
  * of 4 KB and 50 us after them, beside writes of 128 KB, it had 0.14 of what it does
  * alone. So until the pause is over the device is kept idle, for as long as the group is
- * usually away and no longer than the operator allows (tun.idle_ns). That is on the
- * group's account, and is time that the others do not have.
+ * usually away and no longer than the operator allows (tun.idle_ns), and once in
+ * each time that it is. That is on the group's account, and is time that the others
+ * do not have.
  *
  * Otherwise, if nothing is in flight, nobody is held back (dt_room_for).
  */
@@ -106,6 +107,16 @@ void dt_pause_wake(struct dt_dev *dev)
 	grp->stats.idle_ns += idle;
 	dt_path_charge(dev, grp->own, (s64)idle);
 	dt_dev_derive(dev);
+}
+
+void dt_pause_vain(struct dt_dev *dev)
+{
+	struct dt_group *grp = dev->light.awaited;
+
+	dt_pause_wake(dev);
+	/* It was away for that long at least. */
+	dt_think_sample(&grp->think, dev->clock_ns - grp->emptied_ns);
+	grp->emptied_ns = 0;
 }
 
 void dt_pause_note(struct dt_dev *dev, const struct dt_item *item, u64 latency)

@@ -27,7 +27,9 @@ static inline bool dt_thinks(const struct dt_dev *dev,
 	return grp->think.samples && 3 * grp->think.mean_ns > 2 * least;
 }
 
-/* The device is kept idle no longer, as somebody came, or nobody. */
+/* The device is kept idle no longer. */
 dt_internal void dt_pause_wake(struct dt_dev *dev);
+/* The same where nobody has come. */
+dt_internal void dt_pause_vain(struct dt_dev *dev);
 
 #endif /* DISKTIME_PACE_H */

@@ -585,7 +585,7 @@ void dt_tick(struct dt_dev *dev, u64 now)
 	dt_clock(dev, now);
 	if (dev->light.awaited) {
 		if (!dt_before(now, dev->hold_until_ns))
-			dt_pause_wake(dev);
+			dt_pause_vain(dev);
 	} else if (dev->holding && !dt_before(now, dev->hold_until_ns)) {
 		/* Nobody came: remember it, and wait no longer. */
 		if (dev->turn_queue) {

@@ -60,6 +60,18 @@ fn idle_time_is_bounded_and_on_the_account_of_who_it_is_for() {
 }
 
 #[test]
+fn who_does_not_come_is_waited_for_once() {
+    let (mut bed, small, proc) = kept_idle();
+    bed.end(proc);
+    let idle = |bed: &Bed| bed.dev.stats(small).unwrap().idle.0;
+    let before = idle(&bed);
+    bed.run_until(bed.now + SEC);
+    let after = idle(&bed);
+    let most = bed.dev.tunables().idle.0.min(300 * US);
+    assert!(after <= before + most, "{before} {after}");
+}
+
+#[test]
 fn nobody_waits_for_a_group_that_is_gone() {
     let (mut bed, small, proc) = kept_idle();
     bed.end(proc);
