@@ -592,7 +592,8 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 	if (item->dir == DT_READ) {
 		spells->units += units_of(item);
 		spells->nr_reads++;
-		spells->reads_ns += dev->clock_ns - item->insert_ns;
+		spells->reads_ns += dev->clock_ns -
+				    dt_later(item->insert_ns, spells->slot_ns);
 		spells->nr_most = dt_max(spells->nr_most,
 					 queue->ent.nr_queued +
 					 queue->ent.nr_inflight + 1);
