@@ -405,6 +405,9 @@ static void enter_read(struct dt_dev *dev, u64 theirs_ns, u64 had)
 
 	ns = ns * spells->ratio >> DT_RATIO_SHIFT;
 	ns -= dt_min(ns, theirs_ns * had >> 16);
+	/* It began with the slot in which they were seen to be quick. */
+	if (spells->nr_quick)
+		ns -= dt_min(ns, dev->clock_ns - spells->quick_ns);
 	set_quota(spells, theirs_ns);
 	spells->drain_ns = dev->clock_ns - spells->since_ns;
 	pay_for_reads(dev);
