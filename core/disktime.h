@@ -395,6 +395,7 @@ struct dt_solo {
 	u64 from_ns;
 	u64 owed_ns;			/* to the others, as the last one took so long */
 	u64 owed_until_ns;
+	u64 calm_ns;			/* from then on a cache is as full as it ever is */
 	u64 next_ns;			/* none before this */
 
 	/* All. */

@@ -14,6 +14,11 @@ dt_internal void dt_solo_init(struct dt_dev *dev);
 dt_internal bool dt_solo_all_may(const struct dt_dev *dev);
 /* Writes are done before they are written, and the rest is done beside reads. */
 dt_internal bool dt_solo_leaves_behind(const struct dt_dev *dev);
+/*
+ * Nobody wrote for so long, in which a cache was written: for as long it takes more
+ * than it always does, and what all do together is no measure.
+ */
+dt_internal void dt_solo_unwritten(struct dt_dev *dev, u64 ns);
 /* Whether it is time that this group were alone; and so it is, if it may. */
 dt_internal bool dt_solo_is_due(const struct dt_dev *dev,
 				const struct dt_group *grp);

@@ -283,6 +283,7 @@ static void end_spells(struct dt_dev *dev)
 	begin_phase(dev, DT_SPELLS_IDLE);
 	spells->look_ns = 0;
 	spells->again_ns = dev->clock_ns + spells->off_ns;
+	dt_solo_unwritten(dev, dev->clock_ns - spells->from_ns);
 	dt_party_clear(&spells->queues);
 	dt_depth_resume(dev);
 	dev->fit.settle = 2 * dev->depth;

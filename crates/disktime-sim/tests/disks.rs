@@ -841,12 +841,15 @@ fn turns_that_do_not_pay_are_given_up_soon() {
 
 /// Reads go on beside what a cache has taken, and both together do more than the drive does in a second,
 /// by what each does alone. That was taken for a proof that solos say nothing here, and by the costs from
-/// before them the reads had 0.27 to 0.40 of what they do alone in this second.
+/// before them the reads had 0.27 to 0.40 of what they do alone in this second. It is most when a cache
+/// fills again that was written while nobody wrote, for a solo or for turns; and writes come in bursts, of
+/// which a solo saw few: from the second second on it was 0.45 with the first of these seeds.
 #[test]
 fn who_does_well_beside_another_is_not_charged_for_it() {
     let loads = [(Mix::Write, 4, 256), (Mix::Read, 128, 256)];
-    let window = [SEC, 2 * SEC];
-    each_keeps(0.45, ssd::Params::nvme(), loads, window, REQUESTS, 1..=3);
+    for window in [[SEC, 2 * SEC], [2 * SEC, 6 * SEC]] {
+        each_keeps(0.5, ssd::Params::nvme(), loads, window, REQUESTS, 1..=5);
+    }
 }
 
 /// A write may be late for what writes have done to a cache, so that reads are left two thirds of what
