@@ -36,4 +36,10 @@ static inline bool dt_room_for(const struct dt_dev *dev, bool light)
 			(!dev->nr_inflight && !dev->holding));
 }
 
+/* Writes are done sooner than any read: they are written later. */
+static inline bool dt_has_cache(const struct dt_dev *dev)
+{
+	return dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
+}
+
 #endif /* DISKTIME_DEPTH_H */

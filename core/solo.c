@@ -202,15 +202,10 @@ static bool all_served(const struct dt_dev *dev)
 	return true;
 }
 
-static bool has_cache(const struct dt_dev *dev)
-{
-	return dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
-}
-
 /* Writes are done before they are written, and the rest is done beside reads. */
 bool dt_solo_leaves_behind(const struct dt_dev *dev)
 {
-	return dt_load_both(&dev->fit.load) && has_cache(dev);
+	return dt_load_both(&dev->fit.load) && dt_has_cache(dev);
 }
 
 void dt_solo_unwritten(struct dt_dev *dev, u64 ns)
@@ -285,7 +280,7 @@ void dt_solo_end(struct dt_dev *dev)
 	solo->owed_ns = solo->span.load.nr[DT_WRITE] || dev->spells.both ?
 			0 : dt_min(took, OWED_MOST_NS);
 	solo->owed_until_ns = dev->clock_ns + OWED_PART * took;
-	if (has_cache(dev) && !solo->span.load.nr[DT_WRITE])
+	if (dt_has_cache(dev) && !solo->span.load.nr[DT_WRITE])
 		dt_solo_unwritten(dev, took);
 	solo->grp = NULL;
 	solo->nr_open = solo->partly && solo->done ? OPEN : 0;
@@ -366,7 +361,7 @@ static bool agree(u64 a, u64 b)
 static u32 enough_windows(const struct dt_dev *dev, const struct dt_load *load,
 			  bool alike)
 {
-	bool bursts = load->nr[DT_WRITE] && dev->spells.both && has_cache(dev) &&
+	bool bursts = load->nr[DT_WRITE] && dev->spells.both && dt_has_cache(dev) &&
 		      dev->clock_ns - dev->solo.from_ns < CACHED_NS;
 
 	return bursts ? WINDOWS_CACHED : alike ? 2 : WINDOWS;

@@ -469,11 +469,10 @@ static u64 end_slot(struct dt_dev *dev)
 /* It is seen sooner where a write is done when it is written. */
 static u64 drain_most_ns(const struct dt_dev *dev)
 {
-	bool cached = dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
+	bool patient = dev->spells.good || dt_has_cache(dev);
 
-	return dt_min((dev->spells.good || cached ? DRAIN_SLOTS :
-						    DRAIN_SLOTS / 4) *
-		      slot_ns(dev), DRAIN_MOST_NS);
+	return dt_min((patient ? DRAIN_SLOTS : DRAIN_SLOTS / 4) * slot_ns(dev),
+		      DRAIN_MOST_NS);
 }
 
 static void tick_write(struct dt_dev *dev)
