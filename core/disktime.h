@@ -457,6 +457,8 @@ struct dt_cache {
 	s64 ahead_ns;			/* charged before the head has moved */
 	u32 nr_taken;			/* writes that were done */
 	u32 nr_long;			/* times that one was that took long */
+	u32 run_long;			/* those in a row, up to now */
+	u32 lonely;			/* part of reads with nothing else there, 2^-16 */
 	u64 long_ns;			/* when it was last */
 	u32 absorbed;			/* part that was done at once, 2^-16 */
 	u32 beside;			/* of large ones, beside a read; 2^-16 */
