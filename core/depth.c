@@ -145,6 +145,8 @@
 #define KEEP_LITTLE		16384
 /* Nobody who is due as much as somebody was asks for little, after this. */
 #define SHARE_NS		(200 * DT_NSEC_PER_MSEC)
+/* Who was favoured, and is replaced by one who is behind, is not for so long. */
+#define INSTEAD_NS		DT_NSEC_PER_SEC
 /* Reads count as being there for so long. */
 #define READS_NS		DT_NSEC_PER_SEC
 
@@ -645,6 +647,18 @@ static void note_pace(struct dt_dev *dev, u64 latency)
 	light->slowly = look > LOOK_NS && to_keep(dev) >= KEEP_MUCH;
 }
 
+/* Whether it is clearly later than who is favoured; who is light has no need of it else. */
+static bool is_furthest(const struct dt_dev *dev, const struct dt_item *item,
+			u32 slow)
+{
+	const struct dt_light *light = &dev->light;
+
+	if (!item->light)
+		return 2ull * slow > 3ull * light->slow;
+	return light->grp && dt_fit_alike(dev) &&
+	       2ull * slow > 3ull * light->grp->slow;
+}
+
 static void judge(struct dt_dev *dev, struct dt_group *grp,
 		  const struct dt_item *item)
 {
@@ -679,9 +693,11 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 		if (!holds_little(dev, grp) ||
 		    (dev->limit == dev->depth && slow < SLOW_LOW))
 			favour(dev, NULL);
-	} else if (slow > SLOW && !item->light &&
-		   2ull * slow > 3ull * light->slow &&
+	} else if (slow > SLOW && is_furthest(dev, item, slow) &&
 		   !dt_before(dev->clock_ns, grp->again_ns)) {
+		/* What made the other seem late was not who is late and behind. */
+		if (item->light)
+			light->grp->again_ns = dev->clock_ns + slowly(dev, INSTEAD_NS);
 		favour(dev, grp);
 	}
 	if (ours) {

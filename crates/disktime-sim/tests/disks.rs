@@ -964,6 +964,23 @@ fn who_was_behind_and_is_favoured_goes_on_by_what_was_found() {
     each_keeps(0.47, ssd::Params::nvme(), loads, window, REQUESTS, [1]);
 }
 
+/// Thirty-two writes seem late beside one: alone they were done at once, while the cache had room.
+/// Favoured for that they left it 0.03 of what it does alone. It is later than they are, and though it
+/// is light already, as it is behind, they are the ones to wait: for a tenth.
+#[test]
+fn who_is_later_than_the_favoured_one_takes_its_place() {
+    let loads = [(Mix::Write, 4, 1), (Mix::Write, 4, 32)];
+    let window = [3 * SEC, 6 * SEC];
+    for seed in 1..=3 {
+        let (progress, _) = progress(0, ssd::Params::nvme(), loads, window, REQUESTS, seed);
+        println!("seed {seed}: {progress:.3?}");
+        assert!(
+            progress[0] > 0.08 && progress[1] > 0.8,
+            "seed {seed}: {progress:?}"
+        );
+    }
+}
+
 /// A SATA drive's interface takes one after the other: with one large write always in it small ones
 /// have 0.25 of what they do alone, and no division of the slots leaves them more. With sixteen, half
 /// of its slots, they had 0.01. A probe that meets what the others have left in the cache says that
