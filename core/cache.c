@@ -83,6 +83,22 @@
  * (drain.c). Taken for what it takes among a full cache its reads were put down at a
  * third, and the writes at what that left: it had 60 to 80 %.
  *
+ * Several writers. While a write waits for room the disk writes what the cache is
+ * full of, and that is another's as often as not: a turn is shorter than it takes to
+ * write what others have left. Where all writes are alike it does not matter whose
+ * they are. Who wrote 4 KB in a row beside one who wrote megabytes paid for those,
+ * and had a hundredth of the disk. So where writers are unlike, what all writes of
+ * the last seconds took is divided among them by what each seems worth: a way of
+ * 2 ms, or next to none of one that goes on where the last one of its process ended,
+ * and 5 us for each sector. Only the ratio of the two matters, and by disks of these
+ * twenty years it is off by no more than a factor of two; the share then is 0.26 to
+ * 0.63 where a half is due. A cache that is full all the time is not seen to take
+ * anything at once; that it is there is remembered.
+ *
+ * Without a cache the head goes on from one write to the next in less time than it
+ * takes to anywhere else. That is told by the second having been in the device when
+ * the first was done, and by its taking no less than what passes under a head.
+ *
  * Large writes take longer over the bus than small ones behind a full cache: a
  * megabyte 3.5 ms at 300 MB/s. But the head can be at one thing at a time. Where
  * it is done with a read within a millisecond of a large write, of many of them,
@@ -137,6 +153,8 @@
 #define ABSORBED_SHIFT		6
 /* No bus takes longer for a sector: 16 MB/s. */
 #define BUS_NS			(DT_NSEC_PER_MSEC / 32)
+/* Nor does one pass under a head in less: 500 MB/s. */
+#define UNDER_LEAST_NS		DT_NSEC_PER_USEC
 /* The least that a size took becomes more by this part with each that says it. */
 #define LEAST_GROWS		256
 
@@ -175,6 +193,21 @@
 #define FADE_NS			(2 * DT_NSEC_PER_SEC)
 #define FADE			32
 
+/*
+ * What writes seem worth, beside each other: the way to one, or a part of that for
+ * who writes on, and what passes under the head.
+ */
+#define WAY_NS			(2 * DT_NSEC_PER_MSEC)
+#define WAYS			128
+#define UNDER_NS		(5 * DT_NSEC_PER_USEC)
+#define WORTH_SHIFT		4
+/* Writers whose writes are unlike are there for so long. */
+#define UNLIKE_NS		(4 * DT_NSEC_PER_SEC)
+/* What all took is of so long. */
+#define ALL_NS			(4 * DT_NSEC_PER_SEC)
+/* A disk that had a cache has one. */
+#define HAD_CACHE_NS		(600ull * DT_NSEC_PER_SEC)
+
 /* With so much charged in advance a read is charged next to nothing. */
 #define AHEAD_NS		((s64)DT_NSEC_PER_SEC)
 /* It is no more than this. */
@@ -194,6 +227,7 @@ static void begin_span(struct dt_dev *dev)
 	cache->fade_busy_ns = dev->busy_ns + FADE_NS;
 	cache->fade_nr = FADE_WRITES;
 	cache->nr = 0;
+	cache->worth_ns = 0;
 	cache->known_ns = 0;
 	cache->guessed_ns = 0;
 	cache->unsure = false;
@@ -342,6 +376,67 @@ static void learn_read(const struct dt_dev *dev, const struct dt_queue *queue,
 	head->read_ns += (s64)(gap_ns - head->read_ns) / (s64)head->nr_reads;
 }
 
+/* What a write seems worth beside others, without knowing the disk. */
+static u64 seems_worth(const struct dt_item *item)
+{
+	u64 way = item->queue->seek_mean < DT_SEEKY_SECTORS ? WAY_NS / WAYS :
+							      WAY_NS;
+
+	return way + item->sectors * UNDER_NS;
+}
+
+static bool unlike(u64 a, u64 b)
+{
+	return 4 * a > 5 * b || 4 * b > 5 * a;
+}
+
+/* A write is done, of one group or another. */
+static void note_worth(struct dt_dev *dev, const struct dt_item *item)
+{
+	struct dt_group *grp = item->queue->grp;
+	struct dt_cache *cache = &dev->cache;
+	u64 worth = seems_worth(item), *mean = &grp->head.worth_ns;
+
+	if (!*mean)
+		*mean = worth;
+	*mean += (s64)(worth - *mean) / (1 << WORTH_SHIFT);
+	if (cache->writer && cache->writer != grp &&
+	    unlike(*mean, cache->writer_worth_ns))
+		cache->unlike_ns = dev->clock_ns;
+	cache->writer = grp;
+	cache->writer_worth_ns = *mean;
+	cache->worth_ns += worth;
+}
+
+/* Whether the writes that fill the cache are of several kinds, which it mixes. */
+static bool writes_unlike(const struct dt_dev *dev)
+{
+	const struct dt_cache *cache = &dev->cache;
+
+	return cache->unlike_ns && cache->absorbs_ns &&
+	       dt_before(dev->clock_ns, cache->unlike_ns + UNLIKE_NS) &&
+	       dt_before(dev->clock_ns, cache->absorbs_ns + HAD_CACHE_NS);
+}
+
+static void learn_all(struct dt_cache *cache, u64 took_ns)
+{
+	cache->all_took_ns += took_ns;
+	cache->all_worth_ns += cache->worth_ns;
+	while (cache->all_took_ns > ALL_NS) {
+		cache->all_took_ns /= 2;
+		cache->all_worth_ns /= 2;
+	}
+}
+
+/* What so much seems worth, by what all have taken. */
+static u64 worth_takes(const struct dt_cache *cache, u64 worth_ns)
+{
+	u64 scale = dt_div(cache->all_took_ns << 10,
+			   dt_max(cache->all_worth_ns, 1));
+
+	return (worth_ns * dt_min(scale, 1 << 20)) >> 10;
+}
+
 /* A write has waited: the cache is full. What it is charged. */
 static u64 end_span(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns)
 {
@@ -360,6 +455,7 @@ static u64 end_span(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns)
 			took = dt_min(took, STRANGE * cache->nr * mean +
 					    CLOSING_MAX_NS);
 		learn_writes(grp, took, cache->nr);
+		learn_all(cache, took);
 	} else {
 		took = cache->nr * mean;
 	}
@@ -404,9 +500,10 @@ static void bound_writes(struct dt_dev *dev, struct dt_group *grp)
 	head->took_ns = head->write_ns * head->nr;
 }
 
-static u64 charge_write(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
-			bool waited)
+static u64 charge_write(struct dt_dev *dev, const struct dt_item *item,
+			u64 gap_ns, bool waited)
 {
+	struct dt_group *grp = item->queue->grp;
 	struct dt_cache *cache = &dev->cache;
 	u64 charge = gap_ns;
 
@@ -418,6 +515,10 @@ static u64 charge_write(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns,
 		cache->nr++;
 		cache->charged_ns += charge;
 	}
+	/* What is written while one waits are others'. */
+	if (writes_unlike(dev) && !cache->drains.on &&
+	    cache->all_took_ns >= WRITES_MIN_NS)
+		charge = worth_takes(cache, seems_worth(item));
 	return charge;
 }
 
@@ -471,7 +572,8 @@ u64 dt_cache_back(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 }
 
 /* Where a write is, beside the one before. */
-static void note_place(struct dt_cache *cache, const struct dt_item *item)
+static void note_place(struct dt_cache *cache, const struct dt_item *item,
+		       u64 now)
 {
 	u64 at = item->node.key, end = cache->write_end;
 
@@ -479,6 +581,7 @@ static void note_place(struct dt_cache *cache, const struct dt_item *item)
 	if ((at < end ? end - at : at - end) > APART_SECTORS)
 		cache->apart += 65536 >> APART_SHIFT;
 	cache->write_end = at + item->sectors;
+	cache->wrote_ns = now;
 }
 
 /* A large write of that size was in the cache after so long, alone on the bus. */
@@ -514,6 +617,18 @@ static void note_head(struct dt_cache *cache, const struct dt_item *item,
 		note_least(cache, cache->large_size, cache->large_took_ns);
 }
 
+/*
+ * It was there before the one was done that ends where it begins: the head goes on
+ * with it, no faster than what passes under it. That tells nothing of a cache.
+ */
+static bool goes_on(const struct dt_cache *cache, const struct dt_item *item,
+		    u64 now)
+{
+	return item->node.key == cache->write_end &&
+	       dt_before(item->dispatch_ns, cache->wrote_ns) &&
+	       now - cache->wrote_ns >= item->sectors * UNDER_LEAST_NS;
+}
+
 /* A write is done: whether it was at once, or while the head was elsewhere. */
 static void note_absorbed(struct dt_cache *cache, const struct dt_item *item,
 			  u64 now)
@@ -521,9 +636,11 @@ static void note_absorbed(struct dt_cache *cache, const struct dt_item *item,
 	u64 took = now - item->dispatch_ns, since = cache->head_ns;
 	int size = size_of(item);
 
-	cache->absorbed -= cache->absorbed >> ABSORBED_SHIFT;
-	if (took <= ABSORBED_NS)
-		cache->absorbed += 65536 >> ABSORBED_SHIFT;
+	if (took > ABSORBED_NS || !goes_on(cache, item, now)) {
+		cache->absorbed -= cache->absorbed >> ABSORBED_SHIFT;
+		if (took <= ABSORBED_NS)
+			cache->absorbed += 65536 >> ABSORBED_SHIFT;
+	}
 	cache->head_ns = 0;
 	cache->large_ns = size < 0 ? 0 : now;
 	if (size < 0)
@@ -555,8 +672,9 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 	waited = lasted && has_waited(dev, item);
 
 	if (write) {
-		note_place(cache, item);
 		note_absorbed(cache, item, dev->clock_ns);
+		note_place(cache, item, dev->clock_ns);
+		note_worth(dev, item);
 		cache->nr_taken++;
 	} else {
 		note_head(cache, item, dev->clock_ns);
@@ -571,7 +689,9 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 		cache->counted_ns = dev->clock_ns;
 		cache->nr_done++;
 	}
-	if (!dt_absorbs(dev)) {
+	if (dt_absorbs(dev)) {
+		cache->absorbs_ns = dev->clock_ns;
+	} else if (!writes_unlike(dev)) {
 		/* It is full all the time. A span is open for when it is not. */
 		cache->done_ns = dev->clock_ns;
 		if (!write)
@@ -583,7 +703,7 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 		return gap_ns;
 	}
 	if (write)
-		charge = charge_write(dev, grp, gap_ns, waited);
+		charge = charge_write(dev, item, gap_ns, waited);
 	else
 		charge = charge_read(dev, item, gap_ns, full);
 	/* The head may be busy with something else, which is not done yet. */

@@ -176,6 +176,7 @@ struct dt_head {
 	u64 short_ns;			/* mean of gaps that are not long */
 	u32 scaled;			/* drains.nr_scales, when it wrote last */
 	bool by_drains;			/* write_ns was learned in drains alone */
+	u64 worth_ns;			/* mean of what its writes seem worth */
 };
 
 /* What every request of its own touches comes first here, and in a queue. */
@@ -470,6 +471,7 @@ struct dt_cache {
 	/* What those that were took at least, by sectors' powers of two. */
 	u32 least_ns[DT_CACHE_SIZES];
 	u64 write_end;			/* the sector behind the last of them */
+	u64 wrote_ns;			/* when that was done */
 	u32 apart;			/* part of them that was far from it, 2^-16 */
 
 	/* The span since a write has waited. */
@@ -482,6 +484,15 @@ struct dt_cache {
 	u64 known_ns;			/* reads, as they took */
 	u64 guessed_ns;			/* others, at what is known of such */
 	u64 charged_ns;			/* for the writes */
+	u64 worth_ns;			/* what they seem worth */
+
+	/* Writes of all groups, while these are unlike. */
+	const struct dt_group *writer;	/* whose the last one was, by name only */
+	u64 writer_worth_ns;		/* and what its writes seem worth */
+	u64 unlike_ns;			/* when others' followed last; 0: never */
+	u64 absorbs_ns;			/* when some were done at once; 0: never */
+	u64 all_took_ns;		/* lately */
+	u64 all_worth_ns;		/* and what these seemed worth */
 
 	struct dt_drains drains;
 };
