@@ -434,7 +434,7 @@ static u64 worth_takes(const struct dt_cache *cache, u64 worth_ns)
 	u64 scale = dt_div(cache->all_took_ns << 10,
 			   dt_max(cache->all_worth_ns, 1));
 
-	return (worth_ns * dt_min(scale, 1 << 20)) >> 10;
+	return (worth_ns * dt_min(scale, 1 << 14)) >> 10;
 }
 
 /* A write has waited: the cache is full. What it is charged. */
@@ -472,6 +472,16 @@ static u64 end_span(struct dt_dev *dev, struct dt_group *grp, u64 gap_ns)
 	return charge;
 }
 
+/* The same bounds what all take, while they are unlike. */
+static void bound_all(struct dt_cache *cache, u64 most)
+{
+	u64 takes = worth_takes(cache, cache->worth_ns);
+
+	if (takes > most)
+		cache->all_took_ns = cache->all_took_ns *
+				     dt_div(most << 10, takes) >> 10;
+}
+
 /* The writes of the span that is open have not taken more than was left. */
 static void bound_writes(struct dt_dev *dev, struct dt_group *grp)
 {
@@ -487,6 +497,7 @@ static void bound_writes(struct dt_dev *dev, struct dt_group *grp)
 		cache->fade_busy_ns = dev->busy_ns + FADE_NS;
 		head->write_ns -= head->write_ns / FADE;
 		head->took_ns -= head->took_ns / FADE;
+		cache->all_took_ns -= cache->all_took_ns / FADE;
 	}
 	took = dev->busy_ns - cache->from_busy_ns;
 	if (took < BOUND_NS)
@@ -494,6 +505,7 @@ static void bound_writes(struct dt_dev *dev, struct dt_group *grp)
 	reads = cache->known_ns + READS_SURE(cache->guessed_ns);
 	least = cache->guessed_ns / GUESSED;
 	most = dt_max(took - dt_min(took, reads), least);
+	bound_all(cache, most);
 	if (cache->nr * head->write_ns <= most)
 		return;
 	head->write_ns = dt_max(dt_div(most, cache->nr), 1);
