@@ -78,6 +78,10 @@
  * one reader, and there are not so many writes in the device either, that three
  * in a row did: he had 5 to 20 %, beside whoever wrote at random.
  *
+ * A machine that is slow passes on one by one what a cache has taken in a burst,
+ * so that hardly any write seems to be done at once and most seem to have waited.
+ * But no head is done with sixteen of them that are apart in 8 ms, nor with two in one.
+ *
  * Such a reader has the disk for itself, and what there was in the cache to choose
  * from is soon written: what it takes then is the mean of gaps that are not long
  * (drain.c). Taken for what it takes among a full cache its reads were put down at a
@@ -173,6 +177,9 @@
 /* A write that is further from the one before than this is apart from it. */
 #define APART_SECTORS		8192
 #define APART_SHIFT		6
+/* So many of those are a burst in so little time. */
+#define BURST			16
+#define BURST_NS		(8 * DT_NSEC_PER_MSEC)
 
 /* In a span, reads at their mean are at most so many times its writes. */
 #define GUESSED			6
@@ -287,11 +294,14 @@ static void forget_write(struct dt_cache *cache, struct dt_item *item)
 	dt_list_unlink(&item->fifo);
 }
 
+/*
+ * A write took long. The head is done with one no sooner than that after another,
+ * where a slow machine passes on those of a burst one by one.
+ */
 static void note_long(struct dt_cache *cache, u64 now)
 {
-	if (!dt_before(cache->long_ns + APART_NS, now))
+	if (!dt_before(cache->wrote_ns + ABSORBED_NS, now))
 		return;
-	cache->long_ns = now;
 	cache->nr_long++;
 	cache->run_long++;
 }
@@ -583,16 +593,21 @@ u64 dt_cache_back(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 	return gap_ns;
 }
 
+static bool is_apart(const struct dt_cache *cache, const struct dt_item *item)
+{
+	u64 at = item->node.key, end = cache->write_end;
+
+	return (at < end ? end - at : at - end) > APART_SECTORS;
+}
+
 /* Where a write is, beside the one before. */
 static void note_place(struct dt_cache *cache, const struct dt_item *item,
 		       u64 now)
 {
-	u64 at = item->node.key, end = cache->write_end;
-
 	cache->apart -= cache->apart >> APART_SHIFT;
-	if ((at < end ? end - at : at - end) > APART_SECTORS)
+	if (is_apart(cache, item))
 		cache->apart += 65536 >> APART_SHIFT;
-	cache->write_end = at + item->sectors;
+	cache->write_end = item->node.key + item->sectors;
 	cache->wrote_ns = now;
 }
 
@@ -641,6 +656,21 @@ static bool goes_on(const struct dt_cache *cache, const struct dt_item *item,
 	       now - cache->wrote_ns >= item->sectors * UNDER_LEAST_NS;
 }
 
+/*
+ * So many writes that are apart were done in so little time as no head can, however
+ * late a slow machine tells of them.
+ */
+static void note_burst(struct dt_cache *cache, const struct dt_item *item,
+		       u64 now)
+{
+	if (!dt_before(now, cache->burst_ns + BURST_NS)) {
+		cache->burst_ns = now;
+		cache->nr_burst = 0;
+	}
+	if (is_apart(cache, item) && ++cache->nr_burst >= BURST)
+		cache->absorbed = dt_max(cache->absorbed, 2 * DT_ABSORBING);
+}
+
 /* A write is done: whether it was at once, or while the head was elsewhere. */
 static void note_absorbed(struct dt_cache *cache, const struct dt_item *item,
 			  u64 now)
@@ -679,12 +709,13 @@ u64 dt_cache_done(struct dt_dev *dev, struct dt_item *item, u64 gap_ns)
 
 	if (lasted)
 		note_long(cache, dev->clock_ns);
-	else if (write)
+	else
 		cache->run_long = 0;
 	waited = lasted && has_waited(dev, item);
 
 	if (write) {
 		note_absorbed(cache, item, dev->clock_ns);
+		note_burst(cache, item, dev->clock_ns);
 		note_place(cache, item, dev->clock_ns);
 		note_worth(dev, item);
 		cache->nr_taken++;

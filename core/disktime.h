@@ -460,7 +460,8 @@ struct dt_cache {
 	u32 nr_long;			/* times that one was that took long */
 	u32 run_long;			/* those in a row, up to now */
 	u32 lonely;			/* part of reads with nothing else there, 2^-16 */
-	u64 long_ns;			/* when it was last */
+	u64 burst_ns;			/* writes apart from each other since then */
+	u32 nr_burst;
 	u32 absorbed;			/* part that was done at once, 2^-16 */
 	u32 beside;			/* of large ones, beside a read; 2^-16 */
 	/* The large write that was done last, if nothing was since. */

@@ -276,6 +276,15 @@ fn paused() -> Told {
     })
 }
 
+/// Each is told no sooner than so long after the one before, as in a machine that is slow.
+fn slow_to_tell(each: u64) -> Told {
+    let mut free = 0;
+    Box::new(move |at, _| {
+        free = at.max(free) + each;
+        free
+    })
+}
+
 /// All has to pass a bus of so many bytes a second, one after another.
 fn over_a_bus(rate: u64) -> Told {
     let mut free = 0;
@@ -397,7 +406,9 @@ fn first_s_share(disk: Box<dyn Disk>, jobs: [Job; 2]) -> f64 {
 
 /// Where the disk takes one request at a time, or a reader has it for himself in his turn, nothing
 /// is done while a write waits for room, and none was ever seen to wait: what the disk wrote in the
-/// reader's time he paid for, and had 5 to 20 % of it.
+/// reader's time he paid for, and had 5 to 20 % of it. Nor does it matter that a machine is slow to
+/// tell of a burst that a cache has taken, one write each 0.2 ms: by latency hardly any was, and with
+/// most of them taken for writes that had waited he had 3 %.
 #[test]
 fn one_at_a_time_it_is_seen_as_well_that_writes_wait_for_room() {
     let one: [(fn() -> Params, u32); 4] = [
@@ -423,10 +434,15 @@ fn one_at_a_time_it_is_seen_as_well_that_writes_wait_for_room() {
                 ];
                 let share = first_s_share(disk, jobs);
                 let late = first_s_share(Late::new(params, paused()), jobs);
-                println!("{slots} slots, {name}: {share:.3}, late {late:.3}");
+                let slow = first_s_share(Late::new(params, slow_to_tell(200_000)), jobs);
+                println!("{slots} slots, {name}: {share:.3}, late {late:.3}, slow {slow:.3}");
                 assert!(
                     (share - 0.5).abs() < 0.12,
                     "{slots} slots, {name}: {share:.3}"
+                );
+                assert!(
+                    (slow - 0.5).abs() < 0.15,
+                    "{slots} slots, {name}, told of one by one: {slow:.3}"
                 );
                 assert!(
                     (late - 0.5).abs() < 0.25,
