@@ -280,7 +280,7 @@ static inline bool holds_little(const struct dt_dev *dev,
 	const struct dt_entity *own = grp->own;
 	u32 held = own->nr_queued + own->nr_inflight;
 
-	return (dev->nr_active + (held > LITTLE)) * held <= dev->wide.usual;
+	return (dev->nr_active + (held > LITTLE)) * held <= dev->wide.little;
 }
 
 dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)

@@ -372,6 +372,11 @@ struct dt_fit {
 struct dt_wide {
 	u32 full;			/* what is usual but for those */
 	u32 usual;			/* what it is but when it is wide */
+	u32 little;			/* by which is judged who asks for little */
+	u64 stay_ns;			/* that a request is in the device, a mean */
+	u64 room;			/* of how many there are, by how long they may */
+	u32 nr_long;			/* so many in a row stayed for long */
+	u64 next_ns;			/* it is not changed for that before */
 	u32 large;			/* sectors of the largest of these */
 	u64 large_ns;			/* it counts until then */
 	u64 reads_ns;			/* and reads, if there were any */

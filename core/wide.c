@@ -26,6 +26,27 @@
  * has done who asks for more than LARGE_SECTORS there are no more requests in flight
  * than make so much of the largest. Reads beside writes need all slots, as each
  * waits for another part of the drive.
+ *
+ * Less is enough where there is one queue for all. A volume behind a network lets
+ * requests pass in order, at a rate; what is in there beyond what keeps it busy only
+ * makes the next one wait, and with 32 of 1 MB in it a small read takes a quarter of a
+ * second for what alone takes half a millisecond. Nor is anything learned there, as the
+ * device never seems full. So where several in a row have stayed for STAY_LONG_NS, and
+ * none for much less than the mean, no more are in flight than are done within
+ * STAY_NS, but STAY_LEAST times what it does in the least time of a request. Where
+ * there are parts that work side by side some requests are lucky in theirs, and the
+ * depth stays as it is. It is looked at by some requests' time in the device, while
+ * nobody is held back (depth.c), and comes back in the same way.
+ *
+ * What it is worth: on a volume of 3000 I/Os and 125 MB a second, 4 KB reads by 2 with
+ * five times the weight of 1 MB reads by 32 did 8 a second, and do 900. Two groups of
+ * 4 KB by 64, which all fit into it, had half of it each whatever their weights, and
+ * have their shares. Over 80 mixes of requests made at random who was served worst had
+ * 0.28 of what was due to it, the geometric mean, and has 0.45.
+ *
+ * Rejected: without STAY_LONG_NS (flash with a cache, busy with garbage for 17 ms), by
+ * the mean alone, and with half of STAY_LEAST (flash 20 times slower loses a quarter of
+ * what it does for reads and writes together).
  */
 #include "cost.h"
 #include "entity.h"
@@ -48,12 +69,28 @@
 #define LARGE_NS		DT_NSEC_PER_SEC
 #define LARGE_GROUPS		16
 
+/* So many in a row of those that are looked at stayed for so long. */
+#define STAY_ROW		8
+#define STAY_LONG_NS		(24 * DT_NSEC_PER_MSEC)
+/* What is in flight is done in this, and some times what goes at the least at a time. */
+#define STAY_NS			(8 * DT_NSEC_PER_MSEC)
+#define STAY_LEAST		12
+/* Where no more of large writes is in flight than it needs, so many times as long. */
+#define STAY_LARGE		4
+#define ENOUGH_LEAST		4
+/* That of the last so many is the mean; 2^-STAY_SHIFT. */
+#define STAY_SHIFT		3
+/* Between two changes: this, and what so many stays take. */
+#define CHANGE_NS		(32 * DT_NSEC_PER_MSEC)
+#define CHANGE_STAYS		4
+
 void dt_wide_init(struct dt_dev *dev, u32 depth)
 {
 	dev->depth = depth;
 	dev->wide = (struct dt_wide) {
 		.full = depth,
 		.usual = depth,
+		.little = depth,
 		.large_ns = dev->clock_ns,
 		.reads_ns = dev->clock_ns,
 		.calm_ns = dev->clock_ns,
@@ -116,6 +153,45 @@ static bool is_large(const struct dt_item *item)
 	return item->dir == DT_WRITE && asked * item->sectors > LARGE_SECTORS;
 }
 
+static u64 mean_stay(u64 mean, u64 sample)
+{
+	return mean ? mean - (mean >> STAY_SHIFT) + (sample >> STAY_SHIFT) :
+		      sample;
+}
+
+/* Whether all of late were there for long, and all for about as long. */
+static bool all_stay(struct dt_wide *wide, u64 stay_ns)
+{
+	if (stay_ns > STAY_LONG_NS && 4 * stay_ns > 3 * wide->stay_ns)
+		wide->nr_long++;
+	else
+		wide->nr_long = 0;
+	return wide->nr_long >= STAY_ROW;
+}
+
+/* So many in flight are enough: no more than @most, which is less for @large writes. */
+static u32 enough(struct dt_dev *dev, const struct dt_item *item, u32 most)
+{
+	struct dt_wide *wide = &dev->wide;
+	u64 stay_ns = dt_max(dev->clock_ns - item->dispatch_ns, 1);
+	u64 may_ns = most < wide->full ? STAY_LARGE * STAY_NS : STAY_NS, nr;
+	bool all;
+
+	may_ns = dt_max(may_ns, STAY_LEAST * item->queue->grp->lat_min_ns);
+	wide->stay_ns = mean_stay(wide->stay_ns, stay_ns);
+	wide->room = mean_stay(wide->room, (dev->nr_inflight + 1) * may_ns);
+	all = all_stay(wide, stay_ns);
+	nr = dt_max(dt_div(wide->room, wide->stay_ns), ENOUGH_LEAST);
+	if (dt_before(dev->clock_ns, wide->next_ns))
+		return dt_min(wide->usual, most);
+	if (16 * nr > 15ull * wide->full || (wide->usual == wide->full && !all))
+		return most;
+	/* As it is, if it is about that. */
+	if (4 * nr > 3ull * wide->usual && 3 * nr < 4ull * wide->usual)
+		nr = wide->usual;
+	return (u32)dt_min(nr, most);
+}
+
 void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_wide *wide = &dev->wide;
@@ -135,11 +211,18 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 	if (dt_before(dev->clock_ns, wide->large_ns) && all_write(dev))
 		usual = dt_min(usual, dt_max(LARGE_SECTORS / wide->large,
 					     LARGE_LEAST));
+	wide->little = usual;
+	/* While anybody is held back it is the limit that is looked after. */
+	if (dev->limit < dev->depth || dev->light.freeing)
+		usual = dt_min(usual, wide->usual);
+	else
+		usual = enough(dev, item, usual);
 	if (usual == wide->usual)
 		return;
 	if (dt_is_wide(dev))
 		dt_wide_end(dev);
 	wide->usual = usual;
+	wide->next_ns = dev->clock_ns + CHANGE_NS + CHANGE_STAYS * wide->stay_ns;
 	set_depth(dev, usual);
 }
 

@@ -1,0 +1,93 @@
+//! A volume behind a network, which does all in order: what is in there is in everybody's way.
+#![allow(clippy::unwrap_used)]
+
+use disktime_core::Weight;
+use disktime_model::{Model, Spec};
+use disktime_sim::{Charge, Controller, Dirty, Group, Pattern, Proc, Setup, Silent, Sim};
+
+const SEC: u64 = 1_000_000_000;
+/// All fit into the volume.
+const REQUESTS: u32 = 256;
+
+/// Weight, sectors, and how many at a time.
+type Load = (u32, u32, u32);
+
+/// What each does a second after the first two, of `secs`.
+fn run(loads: &[Load], secs: u64) -> Vec<f64> {
+    let setup = Setup {
+        disk: Spec::new(Model::Gp3).make().unwrap(),
+        controller: Controller::Disktime {
+            slice: None,
+            idle: None,
+            depth: None,
+            order: None,
+            strict: false,
+            charge: Charge::Own,
+        },
+        nr_requests: Some(REQUESTS),
+        groups: loads
+            .iter()
+            .map(|&(weight, ..)| Group {
+                weight: Weight::new(weight).unwrap(),
+                ..Group::default()
+            })
+            .collect(),
+        procs: (0..loads.len())
+            .map(|n| Proc {
+                pattern: Pattern::Random,
+                sectors: loads[n].1,
+                depth: loads[n].2,
+                ..Proc::new(n, (n as u64) << 22, (n as u64 + 1) << 22)
+            })
+            .collect(),
+        dirty: Dirty::default(),
+        wake_ns: 5_000,
+        seed: 1,
+        checked: true,
+    };
+    let mut sim = Sim::new(setup, Silent).unwrap();
+    (0..loads.len()).for_each(|n| sim.start(n));
+    let ios = |sim: &Sim| -> Vec<u64> {
+        (0..loads.len())
+            .map(|n| sim.tally(n).ios.iter().sum())
+            .collect()
+    };
+    sim.run(2 * SEC).unwrap();
+    let before = ios(&sim);
+    sim.run((2 + secs) * SEC).unwrap();
+    let after = ios(&sim);
+    let rates = (0..loads.len()).map(|n| (after[n] - before[n]) as f64 / secs as f64);
+    let rates = rates.collect();
+    println!("{loads:?}: {rates:.0?} a second");
+    rates
+}
+
+/// Of what fits into the volume as much waits here as weights need.
+#[test]
+fn weights_hold_though_all_would_fit_into_the_volume() {
+    let rates = run(&[(300, 8, 64), (100, 8, 64)], 8);
+    let all = rates[0] + rates[1];
+    assert!((rates[0] / all - 0.75).abs() < 0.01, "{rates:?}");
+    // The volume's 3000.
+    assert!(all > 2970.0, "{rates:?}");
+}
+
+#[test]
+fn a_small_reader_does_not_wait_for_a_quarter_of_a_second_of_large_ones() {
+    let small = (500, 8, 2);
+    let large = (100, 2048, 32);
+    let alone = run(&[small], 8)[0];
+    let both = run(&[small, large], 8);
+    assert!(both[0] > 0.25 * alone, "{both:?}, alone {alone}");
+    // Nor is the other kept from what it is due, a sixth of 125 a second.
+    assert!(both[1] > 20.0, "{both:?}");
+}
+
+/// What is alone has all of it.
+#[test]
+fn less_in_the_volume_costs_nothing() {
+    for (sectors, depth, least) in [(8, 128, 2970.0), (256, 64, 985.0), (2048, 32, 123.0)] {
+        let rate = run(&[(100, sectors, depth)], 8)[0];
+        assert!(rate > least, "{sectors} sectors by {depth}: {rate}");
+    }
+}
