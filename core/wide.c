@@ -33,13 +33,13 @@
  * second for what alone takes half a millisecond. Nor is anything learned there, as the
  * device never seems full. So where several in a row have stayed for STAY_LONG_NS, and
  * none for much less than the mean, no more are in flight than are done within
- * STAY_NS, but STAY_LEAST times what it does in the least time of a request. Where
+ * STAY_NS, or in STAY_LEAST times the least that a request takes, whatever is more. Where
  * there are parts that work side by side some requests are lucky in theirs, and the
  * depth stays as it is. It is looked at by some requests' time in the device, while
  * nobody is held back (depth.c), and comes back in the same way.
  *
  * What it is worth: on a volume of 3000 I/Os and 125 MB a second, 4 KB reads by 2 with
- * five times the weight of 1 MB reads by 32 did 8 a second, and do 900. Two groups of
+ * five times the weight of 1 MB reads by 32 did 8 a second, and do 790. Two groups of
  * 4 KB by 64, which all fit into it, had half of it each whatever their weights, and
  * have their shares. Over 80 mixes of requests made at random who was served worst had
  * 0.28 of what was due to it, the geometric mean, and has 0.43.
@@ -78,7 +78,7 @@
 #define STAY_LONG_NS		(24 * DT_NSEC_PER_MSEC)
 /* Where a write's least is less than this part of what one takes there is a cache. */
 #define CACHED_PART		2
-/* What is in flight is done in this, and some times what goes at the least at a time. */
+/* What is in flight is done in this, or so many times the least, whatever is more. */
 #define STAY_NS			(8 * DT_NSEC_PER_MSEC)
 #define STAY_LEAST		12
 /* Where no more of large writes is in flight than it needs, so many times as long. */
@@ -177,9 +177,9 @@ static bool is_cached(const struct dt_dev *dev, const struct dt_item *item,
 	       (dev->nr_inflight + 1) < stay_ns;
 }
 
-/* Whether all of late were there for long, and all for about as long. */
-static bool all_stay(struct dt_dev *dev, const struct dt_item *item,
-		     u64 stay_ns)
+/* Whether with this one all of late were there for long, and all for about as long. */
+static bool note_stay(struct dt_dev *dev, const struct dt_item *item,
+		      u64 stay_ns)
 {
 	struct dt_wide *wide = &dev->wide;
 
@@ -191,7 +191,10 @@ static bool all_stay(struct dt_dev *dev, const struct dt_item *item,
 	return wide->nr_long >= STAY_ROW;
 }
 
-/* So many in flight are enough: no more than @most, which is less for @large writes. */
+/*
+ * So many in flight are enough, and no more than @most: less than all is for large
+ * writes.
+ */
 static u32 enough(struct dt_dev *dev, const struct dt_item *item, u32 most)
 {
 	struct dt_wide *wide = &dev->wide;
@@ -202,7 +205,7 @@ static u32 enough(struct dt_dev *dev, const struct dt_item *item, u32 most)
 	may_ns = dt_max(may_ns, STAY_LEAST * item->queue->grp->lat_min_ns);
 	wide->stay_ns = mean_stay(wide->stay_ns, stay_ns);
 	wide->room = mean_stay(wide->room, (dev->nr_inflight + 1) * may_ns);
-	all = all_stay(dev, item, stay_ns);
+	all = note_stay(dev, item, stay_ns);
 	nr = dt_max(dt_div(wide->room, wide->stay_ns), ENOUGH_LEAST);
 	if (dt_before(dev->clock_ns, wide->next_ns))
 		return dt_min(wide->usual, most);
