@@ -346,8 +346,8 @@ static noinline void note_quick(struct dt_dev *dev, const struct dt_item *item,
 	struct dt_group *grp = item->queue->grp;
 	struct dt_quick *quick = &dev->quick[item->dir];
 
-	if (!grp->lat_min_ns && quick->ns && item->sectors <= quick->sectors)
-		latency = dt_min(latency, quick->ns);
+	if (!grp->lat_min_ns)
+		latency = dt_quickest(dev, item, latency);
 	grp->lat_min_ns = latency;
 	if (!quick->ns || latency <= quick->ns) {
 		quick->ns = latency;

@@ -42,4 +42,14 @@ static inline bool dt_has_cache(const struct dt_dev *dev)
 	return dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
 }
 
+/* The least that a request took which was no smaller, whoever's it was, or @ns. */
+static inline u64 dt_quickest(const struct dt_dev *dev,
+			      const struct dt_item *item, u64 ns)
+{
+	const struct dt_quick *quick = &dev->quick[item->dir];
+
+	return quick->ns && item->sectors <= quick->sectors ?
+	       dt_min(ns, quick->ns) : ns;
+}
+
 #endif /* DISKTIME_DEPTH_H */

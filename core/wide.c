@@ -42,7 +42,7 @@
  * five times the weight of 1 MB reads by 32 did 8 a second, and do 790. Two groups of
  * 4 KB by 64, which all fit into it, had half of it each whatever their weights, and
  * have their shares. Over 80 mixes of requests made at random who was served worst had
- * 0.28 of what was due to it, the geometric mean, and has 0.43.
+ * 0.28 of what was due to it, the geometric mean, and has 0.44.
  *
  * Flash with a cache is no such device, though all wait there for the same garbage to be
  * collected: its writes could be done in far less than one takes on average (is_cached).
@@ -53,6 +53,7 @@
  * together).
  */
 #include "cost.h"
+#include "depth.h"
 #include "entity.h"
 #include "wide.h"
 
@@ -202,7 +203,9 @@ static u32 enough(struct dt_dev *dev, const struct dt_item *item, u32 most)
 	u64 may_ns = most < wide->full ? STAY_LARGE * STAY_NS : STAY_NS, nr;
 	bool all;
 
-	may_ns = dt_max(may_ns, STAY_LEAST * item->queue->grp->lat_min_ns);
+	/* Who was never alone has not seen how quick it can be, but another may have. */
+	may_ns = dt_max(may_ns, STAY_LEAST *
+			dt_quickest(dev, item, item->queue->grp->lat_min_ns));
 	wide->stay_ns = mean_stay(wide->stay_ns, stay_ns);
 	wide->room = mean_stay(wide->room, (dev->nr_inflight + 1) * may_ns);
 	all = note_stay(dev, item, stay_ns);

@@ -12,8 +12,8 @@ const REQUESTS: u32 = 256;
 /// Weight, sectors, and how many at a time.
 type Load = (u32, u32, u32);
 
-/// What each does a second after the first two, of `secs`.
-fn run(loads: &[Load], secs: u64) -> Vec<f64> {
+/// What each does a second after the first two, of `secs`; each begins `apart_ns` after the one before.
+fn run_apart(loads: &[Load], secs: u64, apart_ns: u64) -> Vec<f64> {
     let setup = Setup {
         disk: Spec::new(Model::Gp3).make().unwrap(),
         controller: Controller::Disktime {
@@ -46,7 +46,10 @@ fn run(loads: &[Load], secs: u64) -> Vec<f64> {
         checked: true,
     };
     let mut sim = Sim::new(setup, Silent).unwrap();
-    (0..loads.len()).for_each(|n| sim.start(n));
+    for n in 0..loads.len() {
+        sim.start(n);
+        sim.run((n as u64 + 1) * apart_ns).unwrap();
+    }
     let ios = |sim: &Sim| -> Vec<u64> {
         (0..loads.len())
             .map(|n| sim.tally(n).ios.iter().sum())
@@ -62,14 +65,22 @@ fn run(loads: &[Load], secs: u64) -> Vec<f64> {
     rates
 }
 
-/// Of what fits into the volume as much waits here as weights need.
+fn run(loads: &[Load], secs: u64) -> Vec<f64> {
+    run_apart(loads, secs, 0)
+}
+
+/// Of what fits into the volume as much waits here as weights need. Who comes later was never alone, and
+/// has not seen how quick its requests can be.
 #[test]
 fn weights_hold_though_all_would_fit_into_the_volume() {
-    let rates = run(&[(300, 8, 64), (100, 8, 64)], 8);
-    let all = rates[0] + rates[1];
-    assert!((rates[0] / all - 0.75).abs() < 0.01, "{rates:?}");
-    // The volume's 3000.
-    assert!(all > 2970.0, "{rates:?}");
+    for apart_ms in [0, 1, 10, 30, 100, 300] {
+        let rates = run_apart(&[(300, 8, 64), (100, 8, 64)], 8, apart_ms * 1_000_000);
+        let all = rates[0] + rates[1];
+        let share = rates[0] / all;
+        assert!((share - 0.75).abs() < 0.01, "{apart_ms} ms: {rates:?}");
+        // The volume's 3000.
+        assert!(all > 2970.0, "{apart_ms} ms: {rates:?}");
+    }
 }
 
 #[test]
