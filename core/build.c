@@ -15,6 +15,7 @@
 #include "entity.c"
 #include "solo.c"
 #include "pace.c"
+#include "thin.c"
 #include "wide.c"
 #include "depth.c"
 #include "park.c"

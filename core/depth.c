@@ -1100,10 +1100,15 @@ static noinline void look_and_see(struct dt_dev *dev,
 				  const struct dt_item *item, u64 latency,
 				  bool sample)
 {
-	look(dev, item, latency, sample);
+	/* Nobody is judged, favoured or alone while there are few for another reason. */
+	if (unlikely(dev->wide.thin.on))
+		dt_wide_thin(dev, item);
+	else
+		look(dev, item, latency, sample);
 	dt_pause_note(dev, item, latency);
 	dev->light.on = dev->light.nr || dev->light.probing ||
-			dev->limit != dev->depth || dev->spells.phase;
+			dev->limit != dev->depth || dev->spells.phase ||
+			dev->wide.thin.on;
 	if (dt_is_wide(dev) && dev->light.on)
 		dt_wide_end(dev);
 }

@@ -368,6 +368,23 @@ struct dt_fit {
 	u64 cost_then[DT_NR_DIRS][DT_NR_COSTS];
 };
 
+/* What the device does with few in flight; see thin.c. */
+struct dt_thin {
+	bool on;
+	u32 enough;			/* so many in flight; 0: not known */
+	u32 full;			/* there were, when it began */
+	u32 nr_full;			/* of those, done */
+	u32 nr;				/* of few, done */
+	u64 full_ns;			/* how long those stayed, all together */
+	u64 few_ns;			/* and these */
+	u64 least_ns;			/* the least of the former */
+	u64 from_ns;			/* since when */
+	u64 quiet_ns;			/* since when there are few, or 0 */
+	u64 until_ns;			/* it is given up then */
+	u64 pause_ns;			/* so long after that it begins again */
+	u64 next_ns;			/* which is then */
+};
+
 /* More in flight than usual, or less where large ones are written; see wide.c. */
 struct dt_wide {
 	u32 full;			/* what is usual but for those */
@@ -376,6 +393,7 @@ struct dt_wide {
 	u64 stay_ns;			/* that a request is in the device, a mean */
 	u64 room;			/* of how many there are, by how long they may */
 	u32 nr_long;			/* so many in a row stayed for long */
+	struct dt_thin thin;
 	u64 next_ns;			/* it is not changed for that before */
 	u32 large;			/* sectors of the largest of these */
 	u64 large_ns;			/* it counts until then */

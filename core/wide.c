@@ -47,6 +47,9 @@
  * Flash with a cache is no such device, though all wait there for the same garbage to be
  * collected: its writes could be done in far less than one takes on average (is_cached).
  *
+ * Where none was ever seen to be quick it is looked at how many the device works at
+ * side by side (thin.c), and that is enough.
+ *
  * Rejected: without that (reads and large writes by 256 on a server's drive had 0.42 and
  * 0.34 of what they do alone for 0.45 of both), the mean alone, and half of STAY_LEAST
  * (0.50, but flash 20 times slower loses a quarter of what it does for reads and writes
@@ -55,6 +58,7 @@
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
+#include "thin.h"
 #include "wide.h"
 
 /* What is in flight is done in so long. */
@@ -85,6 +89,8 @@
 /* Where no more of large writes is in flight than it needs, so many times as long. */
 #define STAY_LARGE		8
 #define ENOUGH_LEAST		4
+/* Who asks for little is judged by no more than this where it is known. */
+#define LITTLE_ENOUGH		32
 /* That of the last so many is the mean; 2^-STAY_SHIFT. */
 #define STAY_SHIFT		3
 /* Between two changes: this, and what so many stays take. */
@@ -122,6 +128,25 @@ static void set_depth(struct dt_dev *dev, u32 depth)
 	dev->limit = fitted(dev->limit, then, depth);
 	light->limit = fitted(light->limit, then, depth);
 	light->limit_then = fitted(light->limit_then, then, depth);
+}
+
+/* From now on it is usual that so many are in flight. */
+static void set_usual(struct dt_dev *dev, u32 usual)
+{
+	struct dt_wide *wide = &dev->wide;
+
+	wide->usual = usual;
+	wide->next_ns = dev->clock_ns + CHANGE_NS + CHANGE_STAYS * wide->stay_ns;
+	set_depth(dev, usual);
+}
+
+/* What was known of how long they stay is of another depth. */
+static void begin_stays(struct dt_dev *dev, u32 usual)
+{
+	dev->wide.stay_ns = 0;
+	dev->wide.room = 0;
+	dev->wide.little = dev->wide.full;
+	set_usual(dev, usual);
 }
 
 void dt_wide_end(struct dt_dev *dev)
@@ -178,18 +203,50 @@ static bool is_cached(const struct dt_dev *dev, const struct dt_item *item,
 	       (dev->nr_inflight + 1) < stay_ns;
 }
 
-/* Whether with this one all of late were there for long, and all for about as long. */
+/*
+ * Whether with this one several in a row were there for long, and all for about as long.
+ * How long is a mean of those in a row, while nothing else is known.
+ */
 static bool note_stay(struct dt_dev *dev, const struct dt_item *item,
 		      u64 stay_ns)
 {
 	struct dt_wide *wide = &dev->wide;
 
-	if (stay_ns > STAY_LONG_NS && 4 * stay_ns > 3 * wide->stay_ns &&
-	    !is_cached(dev, item, stay_ns))
+	if (4 * stay_ns > 3 * wide->stay_ns && !is_cached(dev, item, stay_ns))
 		wide->nr_long++;
 	else
 		wide->nr_long = 0;
 	return wide->nr_long >= STAY_ROW;
+}
+
+void dt_wide_thin(struct dt_dev *dev, const struct dt_item *item)
+{
+	struct dt_wide *wide = &dev->wide;
+
+	if (dt_thin_note(dev, item))
+		begin_stays(dev, wide->thin.enough ? wide->thin.enough :
+						     wide->full);
+}
+
+static void thin_out(struct dt_dev *dev)
+{
+	struct dt_wide *wide = &dev->wide;
+
+	dt_thin_begin(dev, wide->stay_ns);
+	/* Then nobody asks for so little that it is let in beyond that. */
+	wide->little = DT_THIN_NR;
+	set_usual(dev, DT_THIN_NR);
+}
+
+/*
+ * Who is not known to be quicker leaves all in there, or next to that. With what the
+ * largest of late is among few it is known.
+ */
+static bool thins_out(const struct dt_dev *dev, const struct dt_item *item,
+		      u64 nr)
+{
+	return 4 * nr > 3ull * dev->nr_inflight && !dev->wide.thin.enough &&
+	       item->sectors >= dev->fit.most && dt_thin_is_due(dev);
 }
 
 /*
@@ -203,16 +260,33 @@ static u32 enough(struct dt_dev *dev, const struct dt_item *item, u32 most)
 	u64 may_ns = most < wide->full ? STAY_LARGE * STAY_NS : STAY_NS, nr;
 	bool all;
 
+	if (likely(stay_ns <= STAY_LONG_NS)) {
+		wide->nr_long = 0;
+		if (wide->usual == wide->full && !wide->thin.enough) {
+			wide->stay_ns = 0;
+			wide->room = 0;
+			return most;
+		}
+	}
 	/* Who was never alone has not seen how quick it can be, but another may have. */
-	may_ns = dt_max(may_ns, STAY_LEAST *
-			dt_quickest(dev, item, item->queue->grp->lat_min_ns));
+	if (!wide->thin.enough)
+		may_ns = dt_max(may_ns, STAY_LEAST *
+				dt_quickest(dev, item,
+					    item->queue->grp->lat_min_ns));
 	wide->stay_ns = mean_stay(wide->stay_ns, stay_ns);
 	wide->room = mean_stay(wide->room, (dev->nr_inflight + 1) * may_ns);
-	all = note_stay(dev, item, stay_ns);
-	nr = dt_max(dt_div(wide->room, wide->stay_ns), ENOUGH_LEAST);
+	all = stay_ns > STAY_LONG_NS && note_stay(dev, item, stay_ns);
+	if (wide->usual == wide->full && !all && !wide->thin.enough)
+		return most;
+	nr = dt_max(dt_div(wide->room, wide->stay_ns),
+		    dt_max(wide->thin.enough, ENOUGH_LEAST));
 	if (dt_before(dev->clock_ns, wide->next_ns))
 		return dt_min(wide->usual, most);
-	if (16 * nr > 15ull * wide->full || (wide->usual == wide->full && !all))
+	if (all && most == wide->full && thins_out(dev, item, nr)) {
+		thin_out(dev);
+		return wide->usual;
+	}
+	if (16 * nr > 15ull * wide->full)
 		return most;
 	/* As it is, if it is about that. */
 	if (4 * nr > 3ull * wide->usual && 3 * nr < 4ull * wide->usual)
@@ -228,8 +302,13 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 	if (item->dir == DT_READ)
 		wide->reads_ns = dev->clock_ns + LARGE_NS;
 	if (dev->tun.depth || dev->light.probing || dev->solo.grp ||
-	    dev->spells.phase)
+	    dev->spells.phase) {
+		/* Turns need all that there is: small ones do not wait for large ones. */
+		if (dev->spells.phase && wide->thin.enough &&
+		    wide->usual != wide->full)
+			begin_stays(dev, wide->full);
 		return;
+	}
 	if (is_large(item) &&
 	    (item->sectors >= wide->large ||
 	     !dt_before(dev->clock_ns, wide->large_ns))) {
@@ -239,7 +318,7 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 	if (dt_before(dev->clock_ns, wide->large_ns) && all_write(dev))
 		usual = dt_min(usual, dt_max(LARGE_SECTORS / wide->large,
 					     LARGE_LEAST));
-	wide->little = usual;
+	wide->little = wide->thin.enough ? dt_min(usual, LITTLE_ENOUGH) : usual;
 	/* While anybody is held back it is the limit that is looked after. */
 	if (dev->limit < dev->depth || dev->light.freeing)
 		usual = dt_min(usual, wide->usual);
@@ -249,9 +328,10 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 		return;
 	if (dt_is_wide(dev))
 		dt_wide_end(dev);
-	wide->usual = usual;
-	wide->next_ns = dev->clock_ns + CHANGE_NS + CHANGE_STAYS * wide->stay_ns;
-	set_depth(dev, usual);
+	/* Another load needs more, and may need another number of them. */
+	if (usual == wide->full)
+		wide->thin.enough = 0;
+	set_usual(dev, usual);
 }
 
 /* What may be in flight while all are alike: half of what there is. */

@@ -13,6 +13,9 @@ dt_internal void dt_wide_end(struct dt_dev *dev);
 /* A request is complete, one of several of each group. */
 dt_internal void dt_wide_note(struct dt_dev *dev, const struct dt_item *item);
 
+/* A request is complete while it is looked at what the device does with few. */
+dt_internal void dt_wide_thin(struct dt_dev *dev, const struct dt_item *item);
+
 static inline bool dt_is_wide(const struct dt_dev *dev)
 {
 	return unlikely(dev->depth != dev->wide.usual);

@@ -13,9 +13,9 @@ const REQUESTS: u32 = 256;
 type Load = (u32, u32, u32);
 
 /// What each does a second after the first two, of `secs`; each begins `apart_ns` after the one before.
-fn run_apart(loads: &[Load], secs: u64, apart_ns: u64) -> Vec<f64> {
+fn run_on(spec: &Spec, loads: &[Load], secs: u64, apart_ns: u64) -> Vec<f64> {
     let setup = Setup {
-        disk: Spec::new(Model::Gp3).make().unwrap(),
+        disk: spec.make().unwrap(),
         controller: Controller::Disktime {
             slice: None,
             idle: None,
@@ -65,6 +65,10 @@ fn run_apart(loads: &[Load], secs: u64, apart_ns: u64) -> Vec<f64> {
     rates
 }
 
+fn run_apart(loads: &[Load], secs: u64, apart_ns: u64) -> Vec<f64> {
+    run_on(&Spec::new(Model::Gp3), loads, secs, apart_ns)
+}
+
 fn run(loads: &[Load], secs: u64) -> Vec<f64> {
     run_apart(loads, secs, 0)
 }
@@ -92,6 +96,36 @@ fn a_small_reader_does_not_wait_for_a_quarter_of_a_second_of_large_ones() {
     assert!(both[0] > 0.25 * alone, "{both:?}, alone {alone}");
     // Nor is the other kept from what it is due, a sixth of 125 a second.
     assert!(both[1] > 20.0, "{both:?}");
+}
+
+/// Two that begin at once, so that nobody has ever seen how quick a large one can be.
+#[test]
+fn unlike_requests_that_begin_at_once_have_their_shares() {
+    for weights in [(300, 100), (100, 100), (100, 300)] {
+        let rates = run(&[(weights.0, 8, 32), (weights.1, 256, 32)], 8);
+        // Of 3000 a second, or of 125 MiB.
+        let parts = [rates[0] / 3000.0, rates[1] / 1000.0];
+        let all = parts[0] + parts[1];
+        let due = f64::from(weights.0) / f64::from(weights.0 + weights.1);
+        assert!(
+            (parts[0] / all - due).abs() < 0.03,
+            "{weights:?}: {parts:?}"
+        );
+        assert!(all > 0.97, "{weights:?}: {parts:?}");
+    }
+}
+
+/// Many side by side need all that they take, and are not asked again and again.
+#[test]
+fn servers_side_by_side_keep_what_they_do() {
+    let servers = Spec::new(Model::Servers {
+        servers: 64,
+        service_ns: 40_000_000,
+        rotational: false,
+    });
+    let rates = run_on(&servers, &[(100, 8, 16), (100, 8, 64)], 8, 0);
+    // 64 in 40 ms.
+    assert!(rates[0] + rates[1] > 0.98 * 1600.0, "{rates:?}");
 }
 
 /// What is alone has all of it.
