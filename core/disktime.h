@@ -171,6 +171,10 @@ struct dt_head {
 	u64 nr;				/* and so many were they */
 	u64 read_ns;			/* mean of a read, were it alone in there */
 	u32 nr_reads;			/* over so many */
+	/* Where none is ever alone in there: */
+	u64 quarter_ns;			/* a quarter of the gaps is shorter */
+	u64 quick_ns;			/* mean of those */
+	u32 nr_quick;			/* over so many, at first */
 	/* See drain.c. */
 	u32 nr_short;			/* and this over so many: */
 	u64 short_ns;			/* mean of gaps that are not long */
@@ -501,6 +505,7 @@ struct dt_cache {
 	/* The span since a write has waited. */
 	bool open;
 	bool unsure;			/* with reads of which nothing is known */
+	bool quickest;			/* some by the quickest of the group, none of which was alone */
 	u32 nr;				/* writes */
 	u64 from_busy_ns;		/* dev->busy_ns at its beginning */
 	u64 fade_busy_ns;		/* its writes become cheaper after that */

@@ -444,8 +444,10 @@ fn one_at_a_time_it_is_seen_as_well_that_writes_wait_for_room() {
                     (slow - 0.5).abs() < 0.15,
                     "{slots} slots, {name}, told of one by one: {slow:.3}"
                 );
+                // With one request at a time a read is put down at what the quickest take.
+                let most = if slots == 1 { 0.14 } else { 0.25 };
                 assert!(
-                    (late - 0.5).abs() < 0.25,
+                    (late - 0.5).abs() < most,
                     "{slots} slots, {name}, told of late: {late:.3}"
                 );
             }
