@@ -92,7 +92,7 @@
  * head alone, and spans with reads said nothing: writes were put down at what they
  * take while nobody reads, each next to the one before, two thirds of what it is with
  * the way to and from the reads. In a machine, where a read is told late and comes
- * later still, the reader had 11 to 39 % of the disk, five runs, and without any
+ * later still, the reader had 11 to 39 % of the disk, four runs, and without any
  * scheduler half of it. There reads are put down at the mean of the quickest quarter
  * of their gaps, which is what they take where nothing was written before them: among
  * what a cache holds the disk takes a read when it is near. And where no span ends, as
@@ -100,9 +100,8 @@
  * up the time, once there were 512 of them, of which those of long ago count less and
  * less: put down too low once, writes fill the cache, and even the quickest reads wait
  * (27 points off, one start of five, where all of a span counts). Shares of the reader
- * 0.57 for 0.43 and 0.54 for 0.40 in the mean, and in the machine
- * 0.57 to 0.62, four runs. Rejected: four fifths of the
- * quicker half (the same), all of it, or a third (0.36 to 0.46); the quickest quarter
+ * 0.57 for 0.44 behind 128 and 0.52 for 0.40 behind 32, two seeds, and in the machine
+ * 0.57 to 0.62, four runs. Rejected: four fifths of the quicker half (the same), all of it, or a third (0.36 to 0.46); the quickest quarter
  * without the second rule (0.33 to 0.42); either on disks that queue, where reads that
  * were alone are known (who writes eight at a time, 20 ms apart, 0.35 for 0.56).
  *
