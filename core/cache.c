@@ -101,9 +101,10 @@
  * less: put down too low once, writes fill the cache, and even the quickest reads wait
  * (27 points off, one start of five, where all of a span counts). Shares of the reader
  * 0.57 for 0.44 behind 128 and 0.52 for 0.40 behind 32, two seeds, and in the machine
- * 0.57 to 0.62, four runs. Rejected: four fifths of the quicker half (the same), all of it, or a third (0.36 to 0.46); the quickest quarter
- * without the second rule (0.33 to 0.42); either on disks that queue, where reads that
- * were alone are known (who writes eight at a time, 20 ms apart, 0.35 for 0.56).
+ * 0.57 to 0.62, four runs. Rejected: four fifths of the quicker half (the same), all
+ * of it, or a third (0.36 to 0.46); the quickest quarter without the second rule (0.33
+ * to 0.42); either on disks that queue, where reads that were alone are known (who
+ * writes eight at a time, 20 ms apart, 0.35 for 0.56).
  *
  * Several writers. While a write waits for room the disk writes what the cache is
  * full of, and that is another's as often as not: a turn is shorter than it takes to
