@@ -47,6 +47,7 @@
 #include "cost.h"
 #include "entity.h"
 #include "line.h"
+#include "serial.h"
 #include "spell.h"
 
 #define VBUSY_SHIFT		16
@@ -130,6 +131,8 @@ dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
 			time = dt_cache_done(dev, item, left);
 		else
 			time = dt_cache_back(dev, item, left);
+	} else if (!plain && dt_is_serial(dev)) {
+		time = done ? dt_serial_charge(dev, item, left) : 0;
 	} else if (dev->nr_inflight > 1) {
 		if (dev->by_cost) {
 			time = dt_cost(&dev->fit, item->dir, item->sectors);

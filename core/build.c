@@ -16,6 +16,7 @@
 #include "solo.c"
 #include "pace.c"
 #include "thin.c"
+#include "serial.c"
 #include "wide.c"
 #include "depth.c"
 #include "park.c"

@@ -74,6 +74,7 @@
 #include "depth.h"
 #include "entity.h"
 #include "pace.h"
+#include "serial.h"
 #include "solo.h"
 #include "spell.h"
 #include "wide.h"
@@ -476,7 +477,7 @@ static void favour(struct dt_dev *dev, struct dt_group *grp)
 }
 
 /* While there are spells all are let through, and nobody is first. */
-static void begin_spells(struct dt_dev *dev)
+void dt_depth_pause(struct dt_dev *dev)
 {
 	struct dt_light *light = &dev->light;
 
@@ -1048,7 +1049,7 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		return;
 	}
 	if (sample && dt_spells_begin(dev, item, latency)) {
-		begin_spells(dev);
+		dt_depth_pause(dev);
 		return;
 	}
 	if (sample && dt_solo_is_due(dev, grp) && dt_solo_begin(dev, grp))
@@ -1096,19 +1097,36 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 	}
 }
 
+/* Whether every request is looked at, for what this file is about. */
+static bool looks(const struct dt_dev *dev)
+{
+	return dev->light.nr || dev->light.probing ||
+	       dev->limit != dev->depth || dev->spells.phase ||
+	       dev->wide.thin.on;
+}
+
 static noinline void look_and_see(struct dt_dev *dev,
 				  const struct dt_item *item, u64 latency,
 				  bool sample)
 {
 	/* Nobody is judged, favoured or alone while there are few for another reason. */
+	bool serial = dt_serial_looks(dev);
+
+	if (serial || sample)
+		dt_serial_note(dev, item, latency);
+	/* Or else it is only the order that is watched. */
+	if (serial && !sample && !item->light && !looks(dev) &&
+	    !item->queue->grp->probe) {
+		watch(dev, item, latency);
+		dev->light.on = dt_serial_looks(dev);
+		return;
+	}
 	if (unlikely(dev->wide.thin.on))
 		dt_wide_thin(dev, item);
 	else
 		look(dev, item, latency, sample);
 	dt_pause_note(dev, item, latency);
-	dev->light.on = dev->light.nr || dev->light.probing ||
-			dev->limit != dev->depth || dev->spells.phase ||
-			dev->wide.thin.on;
+	dev->light.on = looks(dev) || dt_serial_looks(dev);
 	if (dt_is_wide(dev) && dev->light.on)
 		dt_wide_end(dev);
 }

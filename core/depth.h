@@ -14,7 +14,8 @@ dt_internal void dt_depth_forget(struct dt_dev *dev,
 dt_internal u64 dt_share_of(const struct dt_group *grp);
 /* Whether the group is further behind than what is in flight explains. */
 dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp);
-/* Spells are over: what was found before them holds. */
+/* Nobody is favoured or held back for now; what was found before holds afterwards. */
+dt_internal void dt_depth_pause(struct dt_dev *dev);
 dt_internal void dt_depth_resume(struct dt_dev *dev);
 /* With no room left: whether what would be dispatched now goes beyond that. */
 dt_internal bool dt_lets_through(struct dt_dev *dev);

@@ -375,7 +375,9 @@ struct dt_fit {
 /* What the device does with few in flight; see thin.c. */
 struct dt_thin {
 	bool on;
+	u32 few;			/* so many are let in */
 	u32 enough;			/* so many in flight; 0: not known */
+	u64 side;			/* worked at side by side, or 0; 2^-16 */
 	u32 full;			/* there were, when it began */
 	u32 nr_full;			/* of those, done */
 	u32 nr;				/* of few, done */
@@ -389,6 +391,54 @@ struct dt_thin {
 	u64 next_ns;			/* which is then */
 };
 
+/* Of a group, while it is looked at whether the device is serial. */
+struct dt_serial_look {
+	struct dt_group *grp;
+	u64 from_ns;			/* since when */
+	u64 ios;			/* it had done by then */
+	u64 share;			/* due to it, 2^-16; with all of them active */
+	u64 rate;			/* requests a second before turns, 2^-16 */
+	u64 late_ns;			/* how long it waited for those watched */
+	u64 asked;			/* of so many that it asked for */
+	u64 alone_ns;			/* how long those stayed that had no other beside them */
+	u32 nr_late;
+	u32 nr_alone;
+};
+
+#define DT_SERIAL_GROUPS	16
+
+enum dt_serial_phase {
+	DT_SERIAL_IDLE,
+	DT_SERIAL_LOOK,			/* what everybody does is counted */
+	DT_SERIAL_WATCH,		/* in what order requests are done */
+	DT_SERIAL_ALONE,		/* one at a time is let in */
+	DT_SERIAL_TRIAL,		/* turns are tried */
+	DT_SERIAL_TURNS,
+};
+
+/* Whether requests are served one after the other; see serial.c. */
+struct dt_serial {
+	enum dt_serial_phase phase;
+	bool known;			/* there were turns just before */
+	u64 stay_ns;			/* of a request in the device, a mean */
+	u64 since_ns;			/* the phase has begun */
+	u32 nr_looks;
+	struct dt_serial_look looks[DT_SERIAL_GROUPS];
+	u32 nr;				/* watched */
+	u32 nr_reads;			/* of them */
+	u64 newest_ns;			/* when the latest of these was sent */
+	u64 early_ns;			/* those done after it were before, together */
+	u64 stays_ns;			/* how long they stayed, all together */
+	u64 pause_ns;			/* so long after that it begins again */
+	u64 next_ns;			/* which is then */
+	u64 lasts_ns;			/* so long turns are taken */
+	u64 until_ns;			/* which is until then */
+	struct dt_queue *prev;		/* of the request before, or NULL */
+	enum dt_dir prev_dir;
+	bool passed;			/* its group was another */
+	s32 after;			/* more than 0: the next one waits for each */
+};
+
 /* More in flight than usual, or less where large ones are written; see wide.c. */
 struct dt_wide {
 	u32 full;			/* what is usual but for those */
@@ -397,6 +447,8 @@ struct dt_wide {
 	u64 stay_ns;			/* that a request is in the device, a mean */
 	u64 room;			/* of how many there are, by how long they may */
 	u32 nr_long;			/* so many in a row stayed for long */
+	u32 limit;			/* dev->limit before it was looked at one */
+	u32 limit_then;			/* and light.limit_then */
 	struct dt_thin thin;
 	u64 next_ns;			/* it is not changed for that before */
 	u32 large;			/* sectors of the largest of these */
@@ -736,6 +788,7 @@ struct dt_dev {
 	u32 nr_heavy;			/* so many of those are in flight */
 	struct dt_light light;
 	struct dt_wide wide;
+	struct dt_serial serial;
 	struct dt_solo solo;
 	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;

@@ -42,6 +42,7 @@
 #include "commit.h"
 #include "entity.h"
 #include "select.h"
+#include "serial.h"
 #include "spell.h"
 #include "wide.h"
 
@@ -446,6 +447,9 @@ static noinline void place_within(struct dt_dev *dev, struct dt_entity *ent,
 	u64 credit, low, high;
 
 	credit = dt_max(CREDIT_NS, dev->slice_ns);
+	/* A turn ends with two that may be longer than it in the device. */
+	if (dt_is_serial(dev))
+		credit = dt_max(credit, 4 * dev->slice_ns);
 	/*
 	 * All of its requests are in the device, which may be busy with what
 	 * others have left there: it has not slept.

@@ -127,7 +127,7 @@ void dt_pause_note(struct dt_dev *dev, const struct dt_item *item, u64 latency)
 	note_think(dev, item);
 	/* While there are probes and the like the limit is theirs. */
 	if (light->probing || dev->solo.grp || dev->spells.phase ||
-	    dev->limit > 1)
+	    dev->wide.thin.on || dev->limit > 1)
 		return;
 	if (light->pause && !item->light && !dev->nr_heavy) {
 		pause = dt_min(latency * light->pause / PAUSE_ONE,

@@ -57,6 +57,7 @@
 #include "queue.h"
 #include "park.h"
 #include "select.h"
+#include "serial.h"
 #include "spell.h"
 #include "wide.h"
 
@@ -125,8 +126,10 @@ static void derive_limits(struct dt_dev *dev)
 		dev->slice_ns = tun->slice_ns;
 	else if (dev->rotational)
 		dev->slice_ns = SLICE_ROTATIONAL_NS;
+	else if (tun->strict)
+		dev->slice_ns = SLICE_STRICT_NS;
 	else
-		dev->slice_ns = tun->strict ? SLICE_STRICT_NS : 0;
+		dev->slice_ns = dt_is_serial(dev) ? DT_SLICE_SERIAL_NS : 0;
 	dt_commits_reset(dev);
 	dt_spells_reset(dev);
 	dt_depth_init(dev);
@@ -560,6 +563,7 @@ void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 	bool awaited = dev->light.awaited == grp;
 
 	dt_depth_forget(dev, grp);
+	dt_serial_forget_group(dev, grp);
 	dt_chain_forget(dev, grp);
 	if (dev->back == grp)
 		dev->back = NULL;
@@ -572,6 +576,7 @@ void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 
 void dt_forget_queue(struct dt_dev *dev, struct dt_queue *queue)
 {
+	dt_serial_forget(dev, queue);
 	if (dev->last_queue == queue)
 		dev->last_queue = NULL;
 	if (dev->turn_queue != queue)
@@ -1002,12 +1007,15 @@ static __always_inline u64 complete(struct dt_dev *dev, struct dt_item *item,
 	grp->stats.sectors[item->dir] += item->sectors;
 	dev->counts.completed++;
 	actual = back(dev, item, queue, grp, true, plain);
-	if (plain || dev->engine != DT_ENGINE_GIVEN)
+	if (plain || (dev->engine != DT_ENGINE_GIVEN &&
+		      !(dt_is_serial(dev) && dev->serial.passed)))
 		dt_learn_cost(dev, queue, item->dir, actual);
 	if (!plain && dev->slice_ns) {
 		dev->head_sector = item->node.key + item->sectors;
 		dt_chain_done(dev, item);
 		dt_learn_turns(dev, item, actual);
+		if (dt_is_serial(dev))
+			dt_serial_tick(dev);
 	} else if (plain || dev->engine != DT_ENGINE_OVERLAP) {
 		dt_depth_note(dev, item);
 		dt_fit_note(dev, item);
@@ -1086,18 +1094,32 @@ void dt_dev_init(struct dt_dev *dev, struct dt_group *root, u32 depth_hw,
 	derive_limits(dev);
 }
 
+void dt_dev_turns(struct dt_dev *dev)
+{
+	/* Who had the turn without turns is who was served last. */
+	if (dev->turn_grp)
+		end_turn(dev);
+	derive_limits(dev);
+}
+
 void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now)
 {
 	dt_clock(dev, now);
 	dev->depth_hw = depth_hw;
 	dev->tags = tags;
-	derive_limits(dev);
+	dt_serial_reset(dev);
+	dt_dev_turns(dev);
 	dt_dev_update(dev);
 }
 
 void dt_dev_engine(struct dt_dev *dev, enum dt_engine engine)
 {
 	dev->engine = engine;
+	if (dt_is_serial(dev)) {
+		dt_serial_reset(dev);
+		dt_dev_turns(dev);
+		return;
+	}
 	dt_spells_reset(dev);
 	dt_depth_init(dev);
 }
@@ -1106,8 +1128,7 @@ void dt_dev_tune(struct dt_dev *dev, const struct dt_tunables *tun, u64 now)
 {
 	dt_clock(dev, now);
 	dev->tun = *tun;
-	derive_limits(dev);
-	if (!dev->slice_ns && dev->turn_grp)
-		end_turn(dev);
+	dt_serial_reset(dev);
+	dt_dev_turns(dev);
 	dt_dev_update(dev);
 }

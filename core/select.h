@@ -4,6 +4,7 @@
 
 #include "depth.h"
 #include "disktime.h"
+#include "serial.h"
 
 /*
  * So much of one group at a time is enough in a device with one head: with
@@ -19,11 +20,18 @@
 /* Further from its last item than this, a process does not read on. */
 #define DT_SEEKY_SECTORS	8192
 
+/* So much in flight is enough for one server. */
+#define DT_SERIAL_PLENTY_NS	(8 * DT_NSEC_PER_MSEC)
+
 /* Whether the group that has the turn is to wait until some is served. */
 static inline bool dt_has_plenty(const struct dt_dev *dev)
 {
 	u32 part = dev->back_soon ? DT_PLENTY_PART : 1;
 
+	/* More than that keeps no server busier. */
+	if (dt_is_serial(dev))
+		return dev->nr_inflight > 1 &&
+		       dev->estimates_ns >= DT_SERIAL_PLENTY_NS;
 	return dev->rotational &&
 	       dev->nr_sectors >= DT_PLENTY_SECTORS / part &&
 	       dev->estimates_ns >= DT_PLENTY_NS / part &&
@@ -64,6 +72,9 @@ static inline void dt_dev_update(struct dt_dev *dev)
 
 /* What turns, faults and the engine mean: after each change of those. */
 dt_internal void dt_dev_derive(struct dt_dev *dev);
+
+/* There are turns from now on for another reason, or none. */
+dt_internal void dt_dev_turns(struct dt_dev *dev);
 
 /* So long it was away. */
 dt_internal void dt_think_sample(struct dt_think *think, u64 sample);

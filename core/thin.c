@@ -42,6 +42,8 @@
 
 /* So many done among few are enough to tell. */
 #define THIN_ITEMS		8
+#define THIN_PLAIN		2
+#define THIN_MANY		(6 << 16)
 /* It is given up after so many times as long as a request stayed. */
 #define THIN_STAYS		4
 /* For each that is done side by side beyond what one queue makes of it, so many. */
@@ -52,33 +54,49 @@
 #define THIN_AGAIN_MOST_NS	(256ull * DT_NSEC_PER_SEC)
 #define THIN_AGAIN_FACTOR	4
 
-void dt_thin_begin(struct dt_dev *dev, u64 stay_ns)
+void dt_thin_begin(struct dt_dev *dev, u32 few, u64 stay_ns)
 {
 	struct dt_thin *thin = &dev->wide.thin;
 
 	*thin = (struct dt_thin) {
 		.on = true,
+		.few = few,
 		.full = dev->nr_inflight + 1,
 		.from_ns = dev->clock_ns,
 		.until_ns = dev->clock_ns + THIN_STAYS * stay_ns,
 		.pause_ns = thin->pause_ns,
+		.next_ns = thin->next_ns,
 	};
 }
 
-/* What is enough by what was seen, or 0: that is not known. */
-static u32 found(const struct dt_thin *thin)
+/* So many are worked at side by side by what was seen, 2^-16, or 0: that is not known. */
+static u64 side_by_side(const struct dt_thin *thin)
 {
-	u64 full_ns, few_ns, side, most = THIN_EACH * DT_THIN_NR;
+	u64 full_ns, few_ns;
 
-	if (thin->nr < THIN_ITEMS || !thin->nr_full)
+	if (!thin->nr || !thin->nr_full)
 		return 0;
 	full_ns = dt_max(dt_div(thin->full_ns, thin->nr_full), 1);
 	few_ns = dt_div(thin->few_ns, thin->nr);
-	if (4 * thin->least_ns < 3 * full_ns)
+	if (thin->few == DT_THIN_NR && 4 * thin->least_ns < 3 * full_ns)
 		return 0;
-	side = dt_div(THIN_EACH * few_ns * thin->full, full_ns);
-	side = dt_max(side, most) - most + DT_THIN_NR;
-	return 2 * side > thin->full ? 0 : (u32)side;
+	return dt_max(dt_div((few_ns << 16) * thin->full, full_ns), 1);
+}
+
+/* One at a time is so little that it costs much, and few of them tell. */
+static bool is_plain(const struct dt_thin *thin)
+{
+	return thin->few == 1 && thin->nr >= THIN_PLAIN &&
+	       side_by_side(thin) > THIN_MANY;
+}
+
+/* What is enough for that, or 0: more than it pays to know. */
+static u32 enough_for(const struct dt_thin *thin)
+{
+	u64 most = THIN_EACH * thin->few;
+	u64 nr = dt_max(THIN_EACH * thin->side >> 16, most) - most + thin->few;
+
+	return !thin->side || 2 * nr > thin->full ? 0 : (u32)nr;
 }
 
 static void end(struct dt_dev *dev)
@@ -87,7 +105,13 @@ static void end(struct dt_dev *dev)
 	u64 took = dev->clock_ns - thin->from_ns;
 
 	thin->on = false;
-	thin->enough = found(thin);
+	thin->side = thin->nr < THIN_ITEMS && !is_plain(thin) ? 0 :
+							       side_by_side(thin);
+	thin->enough = 0;
+	/* It is for somebody else to say what follows. */
+	if (thin->few < DT_THIN_NR)
+		return;
+	thin->enough = enough_for(thin);
 	if (thin->enough)
 		thin->pause_ns = 0;
 	thin->pause_ns = dt_max(THIN_AGAIN_FACTOR * thin->pause_ns,
@@ -101,7 +125,7 @@ bool dt_thin_note(struct dt_dev *dev, const struct dt_item *item)
 	struct dt_thin *thin = &dev->wide.thin;
 	u64 stay_ns = dev->clock_ns - item->dispatch_ns;
 
-	if (!thin->quiet_ns && dev->nr_inflight <= DT_THIN_NR)
+	if (!thin->quiet_ns && dev->nr_inflight <= thin->few)
 		thin->quiet_ns = dev->clock_ns;
 	if (dt_before(item->dispatch_ns, thin->from_ns)) {
 		if (!thin->nr_full++ || stay_ns < thin->least_ns)
@@ -112,7 +136,8 @@ bool dt_thin_note(struct dt_dev *dev, const struct dt_item *item)
 		thin->few_ns += stay_ns;
 		thin->nr++;
 	}
-	if (thin->nr < THIN_ITEMS && dt_before(dev->clock_ns, thin->until_ns))
+	if (thin->nr < THIN_ITEMS && !is_plain(thin) &&
+	    dt_before(dev->clock_ns, thin->until_ns))
 		return false;
 	end(dev);
 	return true;

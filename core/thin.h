@@ -16,8 +16,10 @@ static inline bool dt_thin_is_due(const struct dt_dev *dev)
 	       !dt_before(dev->clock_ns, dev->wide.thin.next_ns);
 }
 
-/* Begins; a request stays in the device for about @stay_ns. Let in no more than that. */
-dt_internal void dt_thin_begin(struct dt_dev *dev, u64 stay_ns);
+/*
+ * Begins; a request stays in the device for about @stay_ns. Let in no more than @few.
+ */
+dt_internal void dt_thin_begin(struct dt_dev *dev, u32 few, u64 stay_ns);
 /* A request is complete meanwhile. Whether it is over: thin.enough. */
 dt_internal bool dt_thin_note(struct dt_dev *dev, const struct dt_item *item);
 

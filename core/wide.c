@@ -58,6 +58,7 @@
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
+#include "serial.h"
 #include "thin.h"
 #include "wide.h"
 
@@ -223,19 +224,46 @@ void dt_wide_thin(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_wide *wide = &dev->wide;
 
-	if (dt_thin_note(dev, item))
-		begin_stays(dev, wide->thin.enough ? wide->thin.enough :
-						     wide->full);
+	if (!dt_thin_note(dev, item))
+		return;
+	begin_stays(dev, wide->thin.enough ? wide->thin.enough : wide->full);
+	if (wide->thin.few < DT_THIN_NR) {
+		dev->light.limit = dt_min(wide->limit, dev->depth);
+		dev->light.limit_then = dt_min(wide->limit_then, dev->depth);
+		dt_depth_resume(dev);
+		dt_serial_judge(dev, wide->thin.side);
+	}
 }
 
-static void thin_out(struct dt_dev *dev)
+static void thin_out(struct dt_dev *dev, u32 few, u64 stay_ns)
 {
 	struct dt_wide *wide = &dev->wide;
 
-	dt_thin_begin(dev, wide->stay_ns);
+	dt_thin_begin(dev, few, stay_ns);
 	/* Then nobody asks for so little that it is let in beyond that. */
-	wide->little = DT_THIN_NR;
-	set_usual(dev, DT_THIN_NR);
+	wide->little = few;
+	set_usual(dev, few);
+}
+
+bool dt_wide_may_thin(const struct dt_dev *dev)
+{
+	return dev->nr_active > 1 && !dev->wide.thin.on && !dev->solo.grp &&
+	       !dev->light.probing && !dev->spells.phase;
+}
+
+void dt_wide_few(struct dt_dev *dev, u32 nr)
+{
+	set_usual(dev, dt_min(nr, dev->wide.full));
+}
+
+void dt_wide_alone(struct dt_dev *dev, u64 stay_ns)
+{
+	if (dt_is_wide(dev))
+		dt_wide_end(dev);
+	dev->wide.limit = dev->limit;
+	dev->wide.limit_then = dev->light.limit_then;
+	dt_depth_pause(dev);
+	thin_out(dev, 1, stay_ns);
 }
 
 /*
@@ -283,7 +311,7 @@ static u32 enough(struct dt_dev *dev, const struct dt_item *item, u32 most)
 	if (dt_before(dev->clock_ns, wide->next_ns))
 		return dt_min(wide->usual, most);
 	if (all && most == wide->full && thins_out(dev, item, nr)) {
-		thin_out(dev);
+		thin_out(dev, DT_THIN_NR, wide->stay_ns);
 		return wide->usual;
 	}
 	if (16 * nr > 15ull * wide->full)

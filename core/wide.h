@@ -13,6 +13,11 @@ dt_internal void dt_wide_end(struct dt_dev *dev);
 /* A request is complete, one of several of each group. */
 dt_internal void dt_wide_note(struct dt_dev *dev, const struct dt_item *item);
 
+/* Whether it may be looked at now what the device does with few; with one. */
+dt_internal bool dt_wide_may_thin(const struct dt_dev *dev);
+dt_internal void dt_wide_alone(struct dt_dev *dev, u64 stay_ns);
+/* No more than so many are in flight for now. */
+dt_internal void dt_wide_few(struct dt_dev *dev, u32 nr);
 /* A request is complete while it is looked at what the device does with few. */
 dt_internal void dt_wide_thin(struct dt_dev *dev, const struct dt_item *item);
 

@@ -115,6 +115,21 @@ fn unlike_requests_that_begin_at_once_have_their_shares() {
     }
 }
 
+/// One read at a time stands behind all that others have in there, and has turns. Who comes next pays for
+/// what a throttle lets through, which is not to be on its account.
+#[test]
+fn one_read_at_a_time_has_its_share_beside_large_ones() {
+    let alone = run(&[(100, 8, 1)], 8)[0];
+    for (sectors, depth) in [(2048, 4), (2048, 32), (128, 64), (32, 64)] {
+        // In one second of these turns end, and it is looked at anew.
+        let both = run(&[(100, 8, 1), (100, sectors, depth)], 8);
+        let part = both[0] / alone;
+        assert!(part > 0.42, "{sectors} by {depth}: {part} of {alone}");
+        let other = both[1] * (f64::from(sectors) / 2048.0 / 125.0).max(1.0 / 3000.0);
+        assert!(other > 0.42, "{sectors} by {depth}: {other}");
+    }
+}
+
 /// Many side by side need all that they take, and are not asked again and again.
 #[test]
 fn servers_side_by_side_keep_what_they_do() {

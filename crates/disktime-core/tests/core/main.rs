@@ -14,6 +14,7 @@ mod given;
 mod order;
 mod pace;
 mod reference;
+mod serial;
 mod shares;
 mod sleep;
 mod solo;

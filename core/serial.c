@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Serial: devices that serve one request after the other.
+ *
+ * A volume behind a network, or an image behind a throttle, is flash by name, and
+ * one server by what it does: all requests wait in one line, and leave it at a rate.
+ * Who has one at a time stands behind all others', and no division of slots helps:
+ * with 4 of 1 MB let in a read of 4 KB waits for 32 ms. What helps is what helps on
+ * a disk with one head, turns (select.c): while a group has the device no other has
+ * anything in there. The turns are short, as there is no seek between two.
+ *
+ *	IDLE ---- requests stay for SERIAL_STAY_NS, more than one group ---- LOOK
+ *	LOOK	what each group does is counted for a while
+ *	WATCH	in what order requests are done
+ *	ALONE	one at a time is let in
+ *	TRIAL	there are turns, and what each group does is counted again
+ *	TURNS	there are; then WATCH again
+ *
+ * The device is serial by two things.
+ *
+ * - Requests are done in the order in which they were sent, whatever they are. Among
+ *   parts that work side by side the small ones are done before large ones that were
+ *   sent earlier, and reads before writes. By how much each was sent before the latest
+ *   of those that are done already is to be little, in parts of how long they stay.
+ * - One at a time keeps it busy, or nearly so. Equal requests are done in order by
+ *   equal parts as well. So for some no more than one is let in (thin.c), and by
+ *   Little's law that says how many are worked at side by side. Writes that a cache
+ *   takes are done in order, too, and say nothing; there have to be reads.
+ *
+ * A drive's interface is serial as well where large requests keep it busy, but there
+ * the depth does better (depth.c), as it lets one that reads little go in between. So
+ * turns have to be worth it, both before and after. Before: a group waits for longer
+ * than is due to it, by its share and by what its requests took with nobody beside
+ * them, though the depth was looked after meanwhile. After: by how much what each
+ * group does has grown, to the power of its share, the product is greater than
+ * without turns. If it is not they end, and it is looked at again after four times as
+ * long as before. So it is with turns that last: LASTS_NS at first, then four times
+ * that.
+ *
+ * Whose is the time? That from one completion to the next is one request's. A server
+ * takes it before that is done. A throttle lets a request pass, and the next one
+ * waits for what it was worth: there it is that of the one before. Within a turn that
+ * is the same. Where the group changes it is told apart by what either usually takes,
+ * if that is different: it is charged to the one whom the time is like.
+ */
+#include "account.h"
+#include "depth.h"
+#include "entity.h"
+#include "select.h"
+#include "serial.h"
+#include "spell.h"
+#include "thin.h"
+#include "wide.h"
+
+/* Requests stay for so long, a mean over 2^SERIAL_SHIFT; beside so many others. */
+#define SERIAL_STAY_NS		(2 * DT_NSEC_PER_MSEC)
+#define SERIAL_SHIFT		3
+#define BESIDE			3
+/* So long it is counted what everybody does; without turns, and with them. */
+#define LOOK_FOR_NS		(500 * DT_NSEC_PER_MSEC)
+/* Before, so many stays at least: the depth has been looked after by then. */
+#define LOOK_STAYS		32
+#define SERIAL_LOOK_MOST_NS	(4 * DT_NSEC_PER_SEC)
+/* The order of so many is watched, or until there were reads among more. */
+#define WATCH_ITEMS		32
+#define WATCH_MOST		256
+#define WATCH_READS		2
+/* They were sent by no more than this part of a stay too early. */
+#define ORDER_PART		8
+/* One at a time comes after what is in there, in so many times as long as that stays. */
+#define ALONE_STAYS		2
+/* No more than so many are worked at side by side; 2^-16. */
+#define SIDE_MOST		(3 << 16)
+/* A group is late beyond what is due to it by this part. */
+#define LATE_PART		4
+/* What is done grows by so much, log2 of the product; 2^-16. */
+#define SERIAL_WORTH		6000
+/* Again after this, and so many times that each time. */
+#define LATER_NS		DT_NSEC_PER_SEC
+#define LATER_MOST_NS		(64 * DT_NSEC_PER_SEC)
+#define LATER_FACTOR		4
+/* Turns last for so long, and so many times that each time. */
+#define LASTS_NS		(16 * DT_NSEC_PER_SEC)
+#define LASTS_MOST_NS		(256 * DT_NSEC_PER_SEC)
+#define LASTS_FACTOR		4
+/* It is looked at again with no more than so many in flight. */
+#define KNOWN_DEPTH		32
+/* Who has had more than others before them is no further ahead than this. */
+#define LEAD_NS			(100 * DT_NSEC_PER_MSEC)
+/* A turn is as long as the longest of about so many requests, and no longer than this. */
+#define SLICE_FORGET		64
+#define SLICE_MOST_NS		(40 * DT_NSEC_PER_MSEC)
+/* What is usual for two is different by so many times. */
+#define UNLIKE			2
+#define VOTES_MOST		16
+
+static void enter_serial(struct dt_dev *dev, enum dt_serial_phase phase)
+{
+	dev->serial.phase = phase;
+	dev->serial.since_ns = dev->clock_ns;
+}
+
+/* It is looked at again, and that costs the device nothing. */
+static void look_again(struct dt_dev *dev, u64 pause_ns)
+{
+	struct dt_serial *serial = &dev->serial;
+
+	serial->next_ns = dev->clock_ns + pause_ns;
+	serial->known = false;
+	serial->lasts_ns = 0;
+	enter_serial(dev, DT_SERIAL_IDLE);
+}
+
+/* The same where it cost something. */
+static void look_later(struct dt_dev *dev)
+{
+	struct dt_serial *serial = &dev->serial;
+
+	serial->pause_ns = dt_min(dt_max(LATER_FACTOR * serial->pause_ns, LATER_NS),
+				  LATER_MOST_NS);
+	look_again(dev, serial->pause_ns);
+}
+
+/* ---- what each group does ---- */
+
+static struct dt_serial_look *look_of(struct dt_dev *dev, struct dt_group *grp)
+{
+	struct dt_serial *serial = &dev->serial;
+	struct dt_serial_look *look;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++)
+		if (look->grp == grp)
+			return look;
+	if (serial->nr_looks == DT_SERIAL_GROUPS)
+		return NULL;
+	serial->nr_looks++;
+	*look = (struct dt_serial_look) {
+		.grp = grp,
+		.share = dt_share_of(grp),
+		.from_ns = dev->clock_ns,
+		.ios = grp->stats.ios[DT_READ] + grp->stats.ios[DT_WRITE],
+	};
+	return look;
+}
+
+/* What it did since then in a second; 2^-16. */
+static u64 ios_rate(const struct dt_dev *dev, const struct dt_serial_look *look)
+{
+	u64 ios = look->grp->stats.ios[DT_READ] + look->grp->stats.ios[DT_WRITE];
+
+	return dt_div(((ios - look->ios) << 16) * 1000,
+		      dt_max((dev->clock_ns - look->from_ns) / DT_NSEC_PER_MSEC, 1));
+}
+
+/* log2; 2^-16. Within a hundredth of it. */
+static s64 log2_fixed(u64 x)
+{
+	s64 whole = 63 - __builtin_clzll(x | 1), part;
+
+	part = whole > 16 ? (s64)(x >> (whole - 16)) : (s64)(x << (16 - whole));
+	part -= 1 << 16;
+	return (whole << 16) + part + (part * ((1 << 16) - part) >> 16) * 22 / 64;
+}
+
+/* By how much all do more than before, each by its share; log2, 2^-16. */
+static s64 product(const struct dt_dev *dev)
+{
+	const struct dt_serial *serial = &dev->serial;
+	const struct dt_serial_look *look;
+	s64 sum = 0, shares = 0, share;
+	u64 rate;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
+		rate = ios_rate(dev, look);
+		if (!look->rate || !rate)
+			continue;
+		share = (s64)look->share;
+		shares += share;
+		sum += share * (log2_fixed(rate) - log2_fixed(look->rate)) / 65536;
+	}
+	return shares ? sum * 65536 / shares : 0;
+}
+
+/*
+ * It waits for longer than what is due by its share and what it takes alone: with
+ * nobody beside it where that was seen, or the least that it ever took.
+ */
+static bool is_late(const struct dt_serial_look *look, bool seen)
+{
+	u64 late, alone = look->grp->lat_min_ns;
+
+	if (!look->nr_late || (seen && !look->nr_alone))
+		return false;
+	if (seen)
+		alone = dt_div(look->alone_ns, look->nr_alone);
+	late = dt_div(look->late_ns, look->nr_late) * look->share >> 16;
+	alone = dt_div(alone * look->asked, look->nr_late);
+	return late > alone + alone / LATE_PART;
+}
+
+static bool anybody_is_late(const struct dt_serial *serial, bool seen)
+{
+	const struct dt_serial_look *look;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++)
+		if (is_late(look, seen))
+			return true;
+	return false;
+}
+
+/* ---- phases ---- */
+
+static bool may_look(const struct dt_dev *dev)
+{
+	return dev->nr_active > 1 && dev->nr_active <= DT_SERIAL_GROUPS &&
+	       dev->nr_inflight >= BESIDE && !dev->tun.depth &&
+	       dev->tun.idle_ns && dev->engine == DT_ENGINE_AUTO &&
+	       !dt_before(dev->clock_ns, dev->serial.next_ns);
+}
+
+static void begin_look(struct dt_dev *dev)
+{
+	struct dt_serial *serial = &dev->serial;
+	const struct dt_list *pos;
+
+	serial->nr_looks = 0;
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
+		look_of(dev, dt_active_group(pos));
+	enter_serial(dev, DT_SERIAL_LOOK);
+}
+
+static void begin_watch(struct dt_dev *dev, const struct dt_item *item)
+{
+	struct dt_serial *serial = &dev->serial;
+
+	serial->nr = 0;
+	serial->nr_reads = 0;
+	serial->newest_ns = item->dispatch_ns;
+	serial->early_ns = 0;
+	serial->stays_ns = 0;
+	enter_serial(dev, DT_SERIAL_WATCH);
+}
+
+static void end_watch(struct dt_dev *dev, u64 stay_ns)
+{
+	struct dt_serial *serial = &dev->serial;
+	struct dt_serial_look *look;
+	u64 mean_ns = dt_div(serial->stays_ns, serial->nr);
+
+	if (ORDER_PART * serial->early_ns > serial->stays_ns ||
+	    mean_ns < SERIAL_STAY_NS || serial->nr_reads < WATCH_READS ||
+	    (!serial->known && !anybody_is_late(serial, false))) {
+		look_again(dev, LATER_NS);
+		return;
+	}
+	/* Else it is watched until that can be. */
+	if (!dt_wide_may_thin(dev) || dev->nr_inflight < BESIDE)
+		return;
+	if (!serial->known)
+		for (look = serial->looks;
+		     look < serial->looks + serial->nr_looks; look++)
+			look->rate = ios_rate(dev, look);
+	enter_serial(dev, DT_SERIAL_ALONE);
+	dt_wide_alone(dev, ALONE_STAYS * dt_max(mean_ns, stay_ns));
+}
+
+static void watch_order(struct dt_dev *dev, const struct dt_item *item, u64 stay_ns)
+{
+	struct dt_serial *serial = &dev->serial;
+	struct dt_group *grp = item->queue->grp;
+	struct dt_serial_look *look = look_of(dev, grp);
+
+	/* Readers and writers by turns are for drives that are not serial. */
+	if (dev->spells.phase) {
+		look_again(dev, LATER_NS);
+		return;
+	}
+	if (dt_before(item->dispatch_ns, serial->newest_ns))
+		serial->early_ns += serial->newest_ns - item->dispatch_ns;
+	else
+		serial->newest_ns = item->dispatch_ns;
+	serial->stays_ns += stay_ns;
+	serial->nr++;
+	serial->nr_reads += item->dir == DT_READ;
+	if (look) {
+		look->late_ns += dev->clock_ns - item->insert_ns;
+		look->asked += grp->own->nr_queued + grp->own->nr_inflight + 1;
+		look->nr_late++;
+		look->share = dt_min(look->share, dt_share_of(grp));
+	}
+	if (serial->nr >= WATCH_ITEMS &&
+	    (serial->nr_reads >= WATCH_READS || serial->nr >= WATCH_MOST))
+		end_watch(dev, stay_ns);
+}
+
+static void note_single(struct dt_dev *dev, const struct dt_item *item, u64 stay_ns)
+{
+	const struct dt_thin *thin = &dev->wide.thin;
+	struct dt_serial_look *look = look_of(dev, item->queue->grp);
+
+	if (look && thin->quiet_ns &&
+	    !dt_before(item->dispatch_ns, thin->quiet_ns)) {
+		look->alone_ns += stay_ns;
+		look->nr_alone++;
+	}
+}
+
+void dt_serial_note(struct dt_dev *dev, const struct dt_item *item, u64 stay_ns)
+{
+	struct dt_serial *serial = &dev->serial;
+
+	if (serial->phase == DT_SERIAL_ALONE) {
+		note_single(dev, item, stay_ns);
+		return;
+	}
+	if (serial->phase == DT_SERIAL_WATCH) {
+		watch_order(dev, item, stay_ns);
+		return;
+	}
+	if (!serial->stay_ns)
+		serial->stay_ns = stay_ns;
+	serial->stay_ns += (s64)(stay_ns - serial->stay_ns) >> SERIAL_SHIFT;
+	if (serial->stay_ns < SERIAL_STAY_NS) {
+		serial->phase = DT_SERIAL_IDLE;
+		serial->known = false;
+	} else if (serial->known) {
+		begin_watch(dev, item);
+	} else if (serial->phase == DT_SERIAL_LOOK) {
+		look_of(dev, item->queue->grp);
+		if (dev->clock_ns - serial->since_ns >=
+		    dt_max(LOOK_FOR_NS, dt_min(LOOK_STAYS * serial->stay_ns,
+					       SERIAL_LOOK_MOST_NS)))
+			begin_watch(dev, item);
+	} else if (may_look(dev)) {
+		begin_look(dev);
+	}
+}
+
+/* What was charged before was by other rules. */
+static void level_all(struct dt_dev *dev)
+{
+	const struct dt_list *pos;
+
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next)
+		dt_path_lead(dev, dt_active_group(pos)->own, LEAD_NS);
+}
+
+static void go_on(struct dt_dev *dev)
+{
+	struct dt_serial *serial = &dev->serial;
+
+	serial->lasts_ns = dt_min(dt_max(LASTS_FACTOR * serial->lasts_ns, LASTS_NS),
+				  LASTS_MOST_NS);
+	serial->until_ns = dev->clock_ns + serial->lasts_ns;
+	serial->pause_ns = 0;
+	enter_serial(dev, DT_SERIAL_TURNS);
+}
+
+void dt_serial_judge(struct dt_dev *dev, u64 side)
+{
+	struct dt_serial *serial = &dev->serial;
+	struct dt_serial_look *look;
+
+	if (!side || side > SIDE_MOST ||
+	    (!serial->known && !anybody_is_late(serial, true))) {
+		look_later(dev);
+		return;
+	}
+	serial->prev = NULL;
+	if (serial->known) {
+		go_on(dev);
+	} else {
+		for (look = serial->looks;
+		     look < serial->looks + serial->nr_looks; look++) {
+			look->ios = look->grp->stats.ios[DT_READ] +
+				    look->grp->stats.ios[DT_WRITE];
+			look->from_ns = dev->clock_ns;
+		}
+		serial->until_ns = dev->clock_ns + LOOK_FOR_NS;
+		enter_serial(dev, DT_SERIAL_TRIAL);
+	}
+	level_all(dev);
+	dt_dev_turns(dev);
+}
+
+void dt_serial_tick(struct dt_dev *dev)
+{
+	struct dt_serial *serial = &dev->serial;
+
+	if (dt_before(dev->clock_ns, serial->until_ns))
+		return;
+	if (serial->phase == DT_SERIAL_TURNS) {
+		serial->known = true;
+		serial->stay_ns = 0;
+		enter_serial(dev, DT_SERIAL_IDLE);
+		dt_dev_turns(dev);
+		dt_wide_few(dev, KNOWN_DEPTH);
+	} else if (product(dev) > SERIAL_WORTH) {
+		go_on(dev);
+	} else {
+		look_later(dev);
+		dt_dev_turns(dev);
+	}
+}
+
+void dt_serial_reset(struct dt_dev *dev)
+{
+	dev->serial = (struct dt_serial) { .next_ns = dev->clock_ns };
+}
+
+void dt_serial_forget_group(struct dt_dev *dev, const struct dt_group *grp)
+{
+	struct dt_serial *serial = &dev->serial;
+	u32 i;
+
+	for (i = 0; i < serial->nr_looks; i++)
+		if (serial->looks[i].grp == grp)
+			serial->looks[i] = serial->looks[--serial->nr_looks];
+}
+
+/* ---- charges ---- */
+
+static u64 distance(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* Whose the time is like, where the two are unlike. */
+static void vote(struct dt_serial *serial, const struct dt_item *item, u64 time_ns)
+{
+	u64 before = serial->prev->cost_ns[serial->prev_dir];
+	u64 own = item->queue->cost_ns[item->dir];
+
+	if (!before || !own ||
+	    (before < UNLIKE * own && own < UNLIKE * before))
+		return;
+	if (distance(time_ns, before) < distance(time_ns, own))
+		serial->after += serial->after < VOTES_MOST;
+	else
+		serial->after -= serial->after > -VOTES_MOST;
+}
+
+u64 dt_serial_charge(struct dt_dev *dev, const struct dt_item *item, u64 time_ns)
+{
+	struct dt_serial *serial = &dev->serial;
+	struct dt_queue *prev = serial->prev;
+	enum dt_dir dir = serial->prev_dir;
+
+	serial->passed = prev && prev->grp != item->queue->grp;
+	if (serial->passed)
+		vote(serial, item, time_ns);
+	serial->prev = item->queue;
+	serial->prev_dir = item->dir;
+	/* A turn is no shorter than a request. */
+	dev->slice_ns -= (dev->slice_ns - DT_SLICE_SERIAL_NS) / SLICE_FORGET;
+	if (!serial->passed && time_ns > dev->slice_ns)
+		dev->slice_ns = dt_min(time_ns, SLICE_MOST_NS);
+	if (!serial->passed || serial->after <= 0)
+		return time_ns;
+	time_ns = dt_min(time_ns, DT_CHARGE_MAX_NS);
+	dt_path_charge(dev, &prev->ent, (s64)time_ns);
+	prev->grp->stats.time_ns[dir] += time_ns;
+	dev->charged_ns += time_ns;
+	return 0;
+}
+
+void dt_serial_forget(struct dt_dev *dev, const struct dt_queue *queue)
+{
+	if (dev->serial.prev == queue)
+		dev->serial.prev = NULL;
+}
