@@ -180,6 +180,10 @@
 #define LAG_REQUESTS		4
 #define LAG_MAX_NS		(12 * DT_NSEC_PER_MSEC)
 
+/* Nobody else had anything for so long, and so many times as long as one is in the device. */
+#define STARVE_NS		(250 * DT_NSEC_PER_MSEC)
+#define STARVE_STAYS		4
+
 /* Who was favoured is no further ahead than this when that is over. */
 #define LEAD_NS			(100 * DT_NSEC_PER_MSEC)
 
@@ -660,6 +664,38 @@ static bool is_furthest(const struct dt_dev *dev, const struct dt_item *item,
 	       2ull * slow > 3ull * light->grp->slow;
 }
 
+/* The favoured group is none for so many times as long as it was. */
+static void favour_later(struct dt_dev *dev)
+{
+	struct dt_group *grp = dev->light.grp;
+
+	if (grp)
+		grp->again_ns = dev->clock_ns + STUCK_PART *
+				(dev->clock_ns - dev->light.from_ns);
+	favour(dev, NULL);
+}
+
+/*
+ * Who is favoured goes first, and where it could use all that there is nobody else has
+ * anything. It may look late for ever: what it takes alone may be wrong.
+ */
+static bool others_starve(struct dt_dev *dev, const struct dt_item *item)
+{
+	struct dt_light *light = &dev->light;
+	const struct dt_stats *stats = &light->grp->stats;
+	u64 done = dev->counts.completed - stats->ios[DT_READ] -
+		   stats->ios[DT_WRITE];
+
+	if (done != light->others_done || dev->limit <= 1 ||
+	    dev->nr_queued <= light->grp->own->nr_queued) {
+		light->others_done = done;
+		light->others_ns = dev->clock_ns;
+		return false;
+	}
+	return dev->clock_ns - light->others_ns >
+	       STARVE_NS + STARVE_STAYS * (dev->clock_ns - item->dispatch_ns);
+}
+
 static void judge(struct dt_dev *dev, struct dt_group *grp,
 		  const struct dt_item *item)
 {
@@ -694,6 +730,8 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 		if (!holds_little(dev, grp) ||
 		    (dev->limit == dev->depth && slow < SLOW_LOW))
 			favour(dev, NULL);
+		else if (others_starve(dev, item))
+			favour_later(dev);
 	} else if (slow > SLOW && is_furthest(dev, item, slow) &&
 		   !dt_before(dev->clock_ns, grp->again_ns)) {
 		/* What made the other seem late was not who is late and behind. */
@@ -852,17 +890,6 @@ static u64 slow_others(const struct dt_dev *dev)
 		slow += dt_div(slow * free->nr_light,
 			       dt_max(dt_load_nr(&free->heavy.load), 1));
 	return slow;
-}
-
-/* The favoured group is none for so many times as long as it was. */
-static void favour_later(struct dt_dev *dev)
-{
-	struct dt_group *grp = dev->light.grp;
-
-	if (grp)
-		grp->again_ns = dev->clock_ns + STUCK_PART *
-				(dev->clock_ns - dev->light.from_ns);
-	favour(dev, NULL);
 }
 
 /*

@@ -447,8 +447,12 @@ struct dt_wide {
 	u64 stay_ns;			/* that a request is in the device, a mean */
 	u64 room;			/* of how many there are, by how long they may */
 	u32 nr_long;			/* so many in a row stayed for long */
-	u32 limit;			/* dev->limit before it was looked at one */
-	u32 limit_then;			/* and light.limit_then */
+	/* Before one at a time was let in: */
+	u32 usual_then;
+	u32 little_then;
+	u32 enough_then;
+	u32 limit;			/* dev->limit */
+	u32 limit_then;			/* light.limit_then */
 	struct dt_thin thin;
 	u64 next_ns;			/* it is not changed for that before */
 	u32 large;			/* sectors of the largest of these */
@@ -619,6 +623,8 @@ struct dt_light {
 	struct dt_group *awaited;	/* the device is kept idle for it */
 
 	bool freeing;			/* nobody is held back for now */
+	u64 others_done;		/* requests of all others, when it was judged */
+	u64 others_ns;			/* since when there was no more */
 	u32 limit_then;			/* what it was before */
 	u64 free_from_ns;
 	u64 free_next_ns;		/* not before this again */

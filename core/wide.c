@@ -220,19 +220,31 @@ static bool note_stay(struct dt_dev *dev, const struct dt_item *item,
 	return wide->nr_long >= STAY_ROW;
 }
 
+/* All is as it was before, unless something follows from what was seen. */
+static void end_alone(struct dt_dev *dev)
+{
+	struct dt_wide *wide = &dev->wide;
+
+	wide->thin.enough = wide->enough_then;
+	set_usual(dev, wide->usual_then);
+	wide->little = wide->little_then;
+	dev->light.limit = dt_min(wide->limit, dev->depth);
+	dev->light.limit_then = dt_min(wide->limit_then, dev->depth);
+	dt_depth_resume(dev);
+	dt_serial_judge(dev, wide->thin.side);
+}
+
 void dt_wide_thin(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_wide *wide = &dev->wide;
 
 	if (!dt_thin_note(dev, item))
 		return;
-	begin_stays(dev, wide->thin.enough ? wide->thin.enough : wide->full);
-	if (wide->thin.few < DT_THIN_NR) {
-		dev->light.limit = dt_min(wide->limit, dev->depth);
-		dev->light.limit_then = dt_min(wide->limit_then, dev->depth);
-		dt_depth_resume(dev);
-		dt_serial_judge(dev, wide->thin.side);
-	}
+	if (wide->thin.few < DT_THIN_NR)
+		end_alone(dev);
+	else
+		begin_stays(dev, wide->thin.enough ? wide->thin.enough :
+						     wide->full);
 }
 
 static void thin_out(struct dt_dev *dev, u32 few, u64 stay_ns)
@@ -260,6 +272,9 @@ void dt_wide_alone(struct dt_dev *dev, u64 stay_ns)
 {
 	if (dt_is_wide(dev))
 		dt_wide_end(dev);
+	dev->wide.usual_then = dev->wide.usual;
+	dev->wide.little_then = dev->wide.little;
+	dev->wide.enough_then = dev->wide.thin.enough;
 	dev->wide.limit = dev->limit;
 	dev->wide.limit_then = dev->light.limit_then;
 	dt_depth_pause(dev);

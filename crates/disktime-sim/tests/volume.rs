@@ -3,7 +3,7 @@
 
 use disktime_core::Weight;
 use disktime_model::{Model, Spec};
-use disktime_sim::{Charge, Controller, Dirty, Group, Pattern, Proc, Setup, Silent, Sim};
+use disktime_sim::{Charge, Controller, Dirty, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
 
 const SEC: u64 = 1_000_000_000;
 /// All fit into the volume.
@@ -14,6 +14,11 @@ type Load = (u32, u32, u32);
 
 /// What each does a second after the first two, of `secs`; each begins `apart_ns` after the one before.
 fn run_on(spec: &Spec, loads: &[Load], secs: u64, apart_ns: u64) -> Vec<f64> {
+    run_mixed(spec, loads, Mix::Read, secs, apart_ns)
+}
+
+/// The same where all but the first do `rest`.
+fn run_mixed(spec: &Spec, loads: &[Load], rest: Mix, secs: u64, apart_ns: u64) -> Vec<f64> {
     let setup = Setup {
         disk: spec.make().unwrap(),
         controller: Controller::Disktime {
@@ -35,6 +40,7 @@ fn run_on(spec: &Spec, loads: &[Load], secs: u64, apart_ns: u64) -> Vec<f64> {
         procs: (0..loads.len())
             .map(|n| Proc {
                 pattern: Pattern::Random,
+                mix: if n > 0 { rest } else { Mix::Read },
                 sectors: loads[n].1,
                 depth: loads[n].2,
                 ..Proc::new(n, (n as u64) << 22, (n as u64 + 1) << 22)
@@ -127,6 +133,20 @@ fn one_read_at_a_time_has_its_share_beside_large_ones() {
         assert!(part > 0.42, "{sectors} by {depth}: {part} of {alone}");
         let other = both[1] * (f64::from(sectors) / 2048.0 / 125.0).max(1.0 / 3000.0);
         assert!(other > 0.42, "{sectors} by {depth}: {other}");
+    }
+}
+
+/// Whoever is held to be late, and whatever he could use, nobody is without any for long.
+#[test]
+fn nobody_starves_beside_large_writes() {
+    let gp3 = Spec::new(Model::Gp3);
+    for (sectors, depth) in [(8, 1), (8, 8), (32, 8), (128, 4)] {
+        let alone = run(&[(100, sectors, depth)], 8)[0];
+        for large in [(100, 2048, 16), (100, 2048, 32), (100, 512, 64)] {
+            let both = run_mixed(&gp3, &[(100, sectors, depth), large], Mix::Write, 12, 0);
+            let part = both[0] / alone;
+            assert!(part > 0.15, "{sectors} by {depth} beside {large:?}: {part}");
+        }
     }
 }
 
