@@ -44,6 +44,7 @@
  * if that is different: it is charged to the one whom the time is like.
  */
 #include "account.h"
+#include "commit.h"
 #include "depth.h"
 #include "entity.h"
 #include "select.h"
@@ -75,6 +76,8 @@
 #define LATE_PART		4
 /* What is done grows by so much, log2 of the product; 2^-16. */
 #define SERIAL_WORTH		6000
+/* Nobody has committed for so long. */
+#define SERIAL_COMMITS_NS	DT_NSEC_PER_SEC
 /* Again after this, and so many times that each time. */
 #define LATER_NS		DT_NSEC_PER_SEC
 #define LATER_MOST_NS		(64 * DT_NSEC_PER_SEC)
@@ -210,11 +213,22 @@ static bool anybody_is_late(const struct dt_serial *serial, bool seen)
 
 /* ---- phases ---- */
 
+/* Who commits is looked after by commit.c, which there is not with turns. */
+static bool anybody_commits(const struct dt_dev *dev)
+{
+	const struct dt_commits *commits = &dev->commits;
+
+	return dt_commits_watched(dev) ||
+	       (commits->ended_ns &&
+		dt_before(dev->clock_ns, commits->ended_ns + SERIAL_COMMITS_NS));
+}
+
 static bool may_look(const struct dt_dev *dev)
 {
 	return dev->nr_active > 1 && dev->nr_active <= DT_SERIAL_GROUPS &&
 	       dev->nr_inflight >= BESIDE && !dev->tun.depth &&
 	       dev->tun.idle_ns && dev->engine == DT_ENGINE_AUTO &&
+	       !anybody_commits(dev) &&
 	       !dt_before(dev->clock_ns, dev->serial.next_ns);
 }
 
