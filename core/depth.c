@@ -1136,7 +1136,6 @@ static noinline void look_and_see(struct dt_dev *dev,
 				  const struct dt_item *item, u64 latency,
 				  bool sample)
 {
-	/* Nobody is judged, favoured or alone while there are few for another reason. */
 	bool serial = dt_serial_looks(dev);
 
 	if (serial || sample)
@@ -1148,6 +1147,7 @@ static noinline void look_and_see(struct dt_dev *dev,
 		dev->light.on = dt_serial_looks(dev);
 		return;
 	}
+	/* Nobody is judged, favoured or alone while there are few for another reason. */
 	if (unlikely(dev->wide.thin.on))
 		dt_wide_thin(dev, item);
 	else

@@ -35,7 +35,7 @@
  * group does has grown, to the power of its share, the product is greater than
  * without turns. If it is not they end, and it is looked at again after four times as
  * long as before. So it is with turns that last: LASTS_NS at first, then four times
- * that.
+ * that. While anybody commits there are none, as commit.c is for devices without.
  *
  * Whose is the time? That from one completion to the next is one request's. A server
  * takes it before that is done. A throttle lets a request pass, and the next one
@@ -175,8 +175,11 @@ static s64 product(const struct dt_dev *dev)
 
 	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
 		rate = ios_rate(dev, look);
-		if (!look->rate || !rate)
+		/* Who had some before, and asks for nothing now, says nothing. */
+		if (!look->rate || (!rate && !dt_entity_busy(look->grp->own)))
 			continue;
+		/* None in half a second: half of one. */
+		rate = dt_max(rate, 1 << 16);
 		share = (s64)look->share;
 		shares += share;
 		sum += share * (log2_fixed(rate) - log2_fixed(look->rate)) / 65536;

@@ -127,7 +127,7 @@ fn unlike_requests_that_begin_at_once_have_their_shares() {
 fn one_read_at_a_time_has_its_share_beside_large_ones() {
     let alone = run(&[(100, 8, 1)], 8)[0];
     for (sectors, depth) in [(2048, 4), (2048, 32), (128, 64), (32, 64)] {
-        // In one second of these turns end, and it is looked at anew.
+        // It takes some of these seconds until there are turns.
         let both = run(&[(100, 8, 1), (100, sectors, depth)], 8);
         let part = both[0] / alone;
         assert!(part > 0.42, "{sectors} by {depth}: {part} of {alone}");
