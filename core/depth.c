@@ -288,10 +288,18 @@ static inline bool holds_little(const struct dt_dev *dev,
 	return (dev->nr_active + (held > LITTLE)) * held <= dev->wide.little;
 }
 
+/* Whether any other has something to do. */
+static inline bool has_company(const struct dt_dev *dev,
+			       const struct dt_group *grp)
+{
+	return dev->nr_active > !dt_list_empty(&grp->active);
+}
+
 dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
 {
 	return grp == dev->light.grp ||
-	       (holds_little(dev, grp) && !grp->well_off && !dev->slice_ns &&
+	       (holds_little(dev, grp) && has_company(dev, grp) &&
+		!grp->well_off && !dev->slice_ns &&
 		dev->engine != DT_ENGINE_OVERLAP && path_lags(dev, grp->own));
 }
 

@@ -112,10 +112,9 @@ struct dt_level {
 	/* Sum of the weights of all that hold or want a request, by class. */
 	u64 active_weight[DT_NR_CLASSES];
 	u32 nr_busy;			/* how many those are */
-	bool lone_started;		/* it has been picked since it is: */
 	/* who is, or was last, the only one of them; see entity.c */
 	struct dt_entity *lone;
-	s64 lone_start_ns;		/* the most lone_ns was when picked */
+	s64 lone_start_ns;		/* the most that was when picked, or never */
 	s64 lone_ns;			/* its charges, not in its vdisktime */
 	struct dt_line ready;
 	struct dt_line gate;

@@ -55,6 +55,8 @@
 
 /* A lone entity's charges are put into its virtual time when they reach this. */
 #define LONE_MAX_NS		((s64)DT_NSEC_PER_SEC)
+/* It has not been picked since it is alone. */
+#define LONE_NEVER		(-(1ll << 62))
 
 void dt_entity_init(struct dt_entity *ent, enum dt_kind kind,
 		    struct dt_entity *parent, struct dt_level *level,
@@ -92,8 +94,7 @@ void dt_level_init(struct dt_level *level)
 		level->active_weight[class] = 0;
 	level->nr_busy = 0;
 	level->lone = NULL;
-	level->lone_started = false;
-	level->lone_start_ns = 0;
+	level->lone_start_ns = LONE_NEVER;
 	level->lone_ns = 0;
 }
 
@@ -159,7 +160,7 @@ u64 dt_level_vtime(const struct dt_level *level, enum dt_class class)
 	u64 v = level->ready.vtime[class];
 	u32 rest;
 
-	if (!ent || ent->class != class || !level->lone_started)
+	if (!ent || ent->class != class || level->lone_start_ns == LONE_NEVER)
 		return v;
 	rest = ent->vrest;
 	return dt_later(v, ent->vdisktime + dt_virtual_of(level->lone_start_ns,
@@ -181,8 +182,7 @@ void dt_level_settle(struct dt_level *level)
 		dt_line_move_alone(&ent->ready, ent->vdisktime);
 	if (ent->gate.on)
 		dt_line_move_alone(&ent->gate, ent->gate.key + change);
-	level->lone_started = false;
-	level->lone_start_ns = 0;
+	level->lone_start_ns = LONE_NEVER;
 	level->lone_ns = 0;
 }
 
@@ -436,7 +436,7 @@ static inline bool lone_stands_well(const struct dt_level *level)
 	const struct dt_entity *ent = level->lone;
 	s64 ahead_ns = level->lone_ns - level->lone_start_ns;
 
-	return level->lone_started && level->lone_start_ns >= 0 &&
+	return level->lone_start_ns >= 0 &&
 	       !dt_before(ent->vdisktime, level->ready.vtime[ent->class]) &&
 	       ahead_ns > -(s64)CREDIT_NS && ahead_ns < (s64)DT_LEAD_MAX_NS;
 }
@@ -623,9 +623,35 @@ dt_inline enum dt_class dt_path_dispatched(struct dt_dev *dev,
 	return class;
 }
 
+static noinline void passed_among_others(struct dt_dev *dev,
+					 struct dt_level *level,
+					 struct dt_entity *ent, s64 cost_ns)
+{
+	one_more(level, ent);
+	if (!ent->nr_granted && !ent->nr_waiting)
+		dt_entity_place(dev, ent);
+	dt_level_started(level, ent);
+	charge(dev, level, ent, cost_ns);
+	note_lone(level, ent);
+}
+
+/* The same for the lone one where it stands well: nothing but sums. */
+static inline void passed_alone(struct dt_level *level, struct dt_entity *ent,
+				s64 cost_ns)
+{
+	/* Nobody else is busy. */
+	if (!level->nr_busy) {
+		level->active_weight[ent->class] += ent->weight;
+		level->nr_busy = 1;
+	}
+	dt_level_started(level, ent);
+	level->lone_ns += cost_ns;
+}
+
+/* No floor to look at: who comes to stand in an empty line begins anew. */
 dt_inline enum dt_class dt_path_passed(struct dt_dev *dev,
-				       struct dt_queue *queue, u64 cost_ns,
-				       u64 now)
+				       struct dt_queue *queue,
+				       struct dt_group *grp, u64 cost_ns)
 {
 	enum dt_class class = DT_RT;
 	struct dt_entity *ent;
@@ -634,24 +660,21 @@ dt_inline enum dt_class dt_path_passed(struct dt_dev *dev,
 		struct dt_level *level = ent->parent->level;
 
 		class = dt_max(class, (enum dt_class)ent->class);
-		one_more(level, ent);
-		if ((level->lone != ent || !lone_stands_well(level)) &&
-		    !ent->nr_granted && !ent->nr_waiting)
-			dt_entity_place(dev, ent);
-		dt_level_started(level, ent);
-		dt_line_passed(&level->ready, ent->class, now);
+		if (likely(level->lone == ent && lone_stands_well(level) &&
+			   level->lone_ns <= LONE_MAX_NS))
+			passed_alone(level, ent, (s64)cost_ns);
+		else
+			passed_among_others(dev, level, ent, (s64)cost_ns);
 		ent->nr_inflight++;
-		charge(dev, level, ent, cost_ns);
-		note_lone(level, ent);
 	}
 	ent->nr_inflight++;
 	dev->nr_inflight++;
-	dt_group_more(queue->grp);
+	dt_group_more(grp);
 	return class;
 }
 
 dt_inline void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue,
-				 s64 more_ns)
+				 struct dt_group *grp, s64 more_ns)
 {
 	struct dt_entity *ent;
 
@@ -664,7 +687,7 @@ dt_inline void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue,
 	}
 	ent->nr_inflight--;
 	dev->nr_inflight--;
-	dt_group_less(queue->grp);
+	dt_group_less(grp);
 }
 
 void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now)

@@ -39,10 +39,11 @@ dt_internal enum dt_class dt_path_dispatched(struct dt_dev *dev,
 					     u64 cost_ns, u64 now);
 /* Both in one: an item of @queue goes to the device, and nothing is queued. */
 dt_internal enum dt_class dt_path_passed(struct dt_dev *dev,
-					 struct dt_queue *queue, u64 cost_ns,
-					 u64 now);
+					 struct dt_queue *queue,
+					 struct dt_group *grp, u64 cost_ns);
 /* One of its items came back, and its charge is to be put right. */
-dt_internal void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue, s64 more_ns);
+dt_internal void dt_path_completed(struct dt_dev *dev, struct dt_queue *queue,
+				   struct dt_group *grp, s64 more_ns);
 /* One waiter, or one granted request, more or less below @queue. */
 dt_internal void dt_path_wait(struct dt_dev *dev, struct dt_queue *queue, u64 now);
 dt_internal void dt_path_unwait(struct dt_dev *dev, struct dt_queue *queue, bool granted);
@@ -82,10 +83,8 @@ static inline void dt_level_started(struct dt_level *level,
 				    struct dt_entity *ent)
 {
 	if (level->lone == ent) {
-		if (level->lone_start_ns < level->lone_ns ||
-		    !level->lone_started)
+		if (level->lone_start_ns < level->lone_ns)
 			level->lone_start_ns = level->lone_ns;
-		level->lone_started = true;
 	} else {
 		dt_line_started(&level->ready, ent->class, ent->vdisktime);
 	}

@@ -134,15 +134,4 @@ static inline void dt_line_served(struct dt_line *line, enum dt_class class,
 		dt_line_floors(line, class, cost_ns);
 }
 
-/* One of @class came and was served at once, in an empty line. */
-static inline void dt_line_passed(struct dt_line *line, enum dt_class class,
-				  u64 now)
-{
-	struct dt_floor *floor = &line->floors[class];
-
-	if (unlikely(floor->owed_ns > 0))
-		floor->owed_ns = 0;
-	floor->since_ns = now;
-}
-
 #endif /* DISKTIME_LINE_H */

@@ -723,40 +723,49 @@ static inline void account_wait(const struct dt_dev *dev,
 		stats->wait_max_ns = total;
 }
 
-static void note_turn(struct dt_dev *dev, struct dt_queue *queue)
+static void note_turn(struct dt_dev *dev, struct dt_queue *queue,
+		      struct dt_group *grp)
 {
-	if (dev->turn_grp != queue->grp)
-		begin_turn(dev, queue->grp);
+	if (dev->turn_grp != grp)
+		begin_turn(dev, grp);
 	dev->turn_queue = queue;
 }
 
-/* An item goes to the device: what does not depend on its path. */
-static inline void note_sending(struct dt_dev *dev, struct dt_item *item)
+/*
+ * An item of @queue in @grp goes to the device, as @light as it may be: what does
+ * not depend on its path.
+ */
+static __always_inline void note_sending(struct dt_dev *dev,
+					 struct dt_item *item,
+					 struct dt_queue *queue,
+					 struct dt_group *grp, bool light,
+					 u64 estimate_ns)
 {
-	struct dt_queue *queue = item->queue;
+	u64 now = dev->clock_ns;
 
-	queue->next_sector = item->node.key + item->sectors;
-	queue->grp->last_dispatch_ns = dev->clock_ns;
-	queue->grp->stats.express += item->express;
+	item->light = light;
+	item->estimate_ns = estimate_ns;
 	item->follows = false;
 	item->chain = 0;
 	item->vbusy = dev->vbusy;
 	item->state = DT_ITEM_DISPATCHED;
-	item->dispatch_ns = dev->clock_ns;
-	dev->nr_heavy += !item->light;
-	dev->estimates_ns += item->estimate_ns;
+	item->dispatch_ns = now;
+	queue->next_sector = item->node.key + item->sectors;
+	grp->last_dispatch_ns = now;
+	dev->nr_heavy += !light;
+	dev->estimates_ns += estimate_ns;
 	dev->counts.dispatched++;
 }
 
 /* It has gone. */
 static __always_inline void note_sent(struct dt_dev *dev, struct dt_item *item,
+				      struct dt_queue *queue,
 				      enum dt_class class, bool plain)
 {
-	struct dt_queue *queue = item->queue;
+	u64 now = dev->clock_ns;
 
-	dev->last_dispatch_ns = dev->clock_ns;
-	dev->class_dispatch_ns[class] = dev->clock_ns;
-	queue->grp->stats.dequeues += !queue->grp->own->nr_queued;
+	dev->last_dispatch_ns = now;
+	dev->class_dispatch_ns[class] = now;
 	if (!plain && dev->slice_ns) {
 		queue->last_sectors = item->sectors;
 		item->follows = dev->last_queue == queue &&
@@ -774,7 +783,9 @@ static __always_inline void note_sent(struct dt_dev *dev, struct dt_item *item,
 bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	     enum dt_dir dir, u64 sector, u32 sectors, u64 now)
 {
+	struct dt_group *grp = queue->grp;
 	enum dt_class class;
+	u64 estimate;
 	bool light;
 
 	if (dev->nr_queued ||
@@ -783,26 +794,25 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	    (unlikely(dt_is_async(queue, dir)) &&
 	     (dev->commits.phase || dt_commits_watch(dev, now))))
 		return false;
-	light = dt_is_light(dev, queue->grp);
+	light = dt_is_light(dev, grp);
 	if (!dt_room_for(dev, light))
 		return false;
 	dt_clock_inline(dev, now);
-	now = dev->clock_ns;
 	item->queue = queue;
 	item->dir = dir;
 	item->sectors = sectors;
 	item->node.key = sector;
-	item->insert_ns = now;
+	item->insert_ns = dev->clock_ns;
 	item->express = false;
-	item->light = light;
-	note_turn(dev, queue);
-	item->estimate_ns = dt_estimate(dev, queue, dir, sectors);
-	note_sending(dev, item);
-	class = dt_path_passed(dev, queue, item->estimate_ns, now);
+	note_turn(dev, queue, grp);
+	estimate = dt_estimate(dev, queue, dir, sectors);
+	note_sending(dev, item, queue, grp, light, estimate);
+	class = dt_path_passed(dev, queue, grp, estimate);
 	if (unlikely(!dev->plain) && dev->commits.phase)
 		dt_commits_passed(dev, item);
-	note_sent(dev, item, class, true);
-	dev->turn_used_ns += item->estimate_ns;
+	note_sent(dev, item, queue, class, true);
+	grp->stats.dequeues++;
+	dev->turn_used_ns += estimate;
 	dev->counts.inserted++;
 	/* Nothing is queued, so that there is as little work as before. */
 	return true;
@@ -813,17 +823,19 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 				 bool plain)
 {
 	struct dt_queue *queue = item->queue;
+	struct dt_group *grp = queue->grp;
 	enum dt_class class;
-	u64 charge, gap;
+	u64 estimate, charge, gap;
+	bool light;
 
 	/* What goes express does so past those that are parked. */
 	if (!plain && unlikely(queue->nr_parked))
 		dt_unpark(dev, queue);
-	item->light = dt_is_light(dev, queue->grp);
-	item->estimate_ns = dt_estimate(dev, queue, item->dir, item->sectors);
-	charge = item->estimate_ns;
+	light = dt_is_light(dev, grp);
+	estimate = dt_estimate(dev, queue, item->dir, item->sectors);
+	charge = estimate;
 	if (dev->by_cost)
-		charge += dt_dither(dev, queue->grp, charge);
+		charge += dt_dither(dev, grp, charge);
 	/* Where it begins is no seek. */
 	if (!plain && dev->slice_ns && queue->last_sectors) {
 		gap = dt_before(item->node.key, queue->next_sector) ?
@@ -833,12 +845,14 @@ static __always_inline void send(struct dt_dev *dev, struct dt_item *item,
 	}
 	dt_queue_del(queue, item);
 	dt_list_unlink(&item->all);
-	note_sending(dev, item);
+	note_sending(dev, item, queue, grp, light, estimate);
+	grp->stats.express += item->express;
 	if (!plain && unlikely(item->express) && dev->slice_ns)
 		dt_chain_sent(dev, item);
 	class = dt_path_dispatched(dev, queue, charge, dev->clock_ns);
-	account_wait(dev, &queue->grp->stats, item, class);
-	note_sent(dev, item, class, plain);
+	account_wait(dev, &grp->stats, item, class);
+	grp->stats.dequeues += !grp->own->nr_queued;
+	note_sent(dev, item, queue, class, plain);
 	if (!plain && dev->commits.phase)
 		dt_commits_sent(dev, item);
 	else if (!plain && dev->spells.phase)
@@ -922,7 +936,7 @@ static __always_inline struct dt_item *dispatch(struct dt_dev *dev, u64 now,
 		queue = select_queue(dev, plain);
 		if (likely(queue && queue->ent.nr_queued)) {
 			other = !plain && dev->turn_queue != queue;
-			note_turn(dev, queue);
+			note_turn(dev, queue, queue->grp);
 			if (!plain && other)
 				begin_within(dev, queue);
 			item = dt_queue_next(queue, dev->tun.order,
@@ -986,7 +1000,7 @@ static __always_inline u64 back(struct dt_dev *dev, struct dt_item *item,
 	}
 	queue->think.last_end_ns = now;
 	grp->think.last_end_ns = now;
-	dt_path_completed(dev, queue, (s64)(actual - estimate));
+	dt_path_completed(dev, queue, grp, (s64)(actual - estimate));
 	if (!plain && unlikely(item->chain))
 		dt_chain_back(dev, item, actual);
 	if (!plain && item->watched)
