@@ -39,10 +39,11 @@ static void settle(struct disktime_dev *dev, struct disktime_rq *drq)
 	struct disktime_queue *queue = drq->queue;
 	u64 charge = dt_complete(&dev->core, item, drq->done_ns);
 
-	trace_disktime_charge(disktime_q_dev(dev->q), queue->grp->cgroup_id,
-			      item->node.key,
-			      dev->core.clock_ns - item->dispatch_ns, charge,
-			      item->estimate_ns);
+	if (trace_disktime_charge_enabled())
+		trace_disktime_charge(disktime_q_dev(dev->q),
+				      queue->grp->cgroup_id, item->node.key,
+				      dev->core.clock_ns - item->dispatch_ns,
+				      charge, item->estimate_ns);
 	disktime_queue_put(dev, queue, dev->core.clock_ns);
 	drq->queue = NULL;
 	/* Pairs with disktime_rq_pending(). */

@@ -79,10 +79,15 @@ struct disktime_group {
 
 /* Whose requests stand in one queue. */
 struct disktime_key {
-	pid_t tgid;		/* 0: all processes of the group */
-	u16 ioprio;
-	bool sync;
-	bool head;		/* requests inserted at the head */
+	union {
+		struct {
+			pid_t tgid;	/* 0: all processes of the group */
+			u16 ioprio;
+			bool sync;
+			bool head;	/* requests inserted at the head */
+		};
+		u64 all;
+	};
 };
 
 struct disktime_queue {
@@ -113,6 +118,12 @@ static inline struct disktime_group *disktime_group_of(struct dt_group *grp)
 	return container_of(grp, struct disktime_group, core);
 }
 
+static inline struct disktime_group *
+disktime_pd_group(struct blkg_policy_data *pd)
+{
+	return pd ? container_of(pd, struct disktime_group, pd) : NULL;
+}
+
 static inline struct disktime_queue *disktime_queue_of(struct dt_queue *queue)
 {
 	return container_of(queue, struct disktime_queue, core);
@@ -141,9 +152,27 @@ struct disktime_dev *disktime_dev_create(struct request_queue *q, u32 depth_hw,
 int disktime_dev_activate(struct disktime_dev *dev);
 void disktime_dev_deactivate(struct disktime_dev *dev);
 void disktime_dev_put(struct disktime_dev *dev);
+/*
+ * The group of a blkg, or the root's. On 6.1 the policy data of a cgroup that
+ * was removed outlives the use of the device it was made for: should a bio of
+ * that cgroup still come, its group belongs to the past.
+ */
+static inline struct disktime_group *
+disktime_blkg_group(struct disktime_dev *dev, struct blkcg_gq *blkg)
+{
+	struct disktime_group *grp =
+		disktime_pd_group(disktime_blkg_pd(blkg, &disktime_policy));
+
+	return grp && grp->dev == dev ? grp : dev->root;
+}
+
 /* The group of a bio, or the root's. The bio keeps it. */
-struct disktime_group *disktime_bio_group(struct disktime_dev *dev,
-					  struct bio *bio);
+static inline struct disktime_group *disktime_bio_group(struct disktime_dev *dev,
+							struct bio *bio)
+{
+	return disktime_blkg_group(dev, bio ? bio->bi_blkg : NULL);
+}
+
 /* The group of the current task, or the root's. Under RCU. */
 struct disktime_group *disktime_task_group(struct disktime_dev *dev);
 /* Under dev->lock, as the queue holds the group's last reference but one. */
@@ -163,8 +192,8 @@ void disktime_show_stats(struct seq_file *s, struct disktime_group *grp);
 static inline bool disktime_same_key(const struct disktime_key *a,
 				     const struct disktime_key *b)
 {
-	return a->tgid == b->tgid && a->ioprio == b->ioprio &&
-	       a->sync == b->sync && a->head == b->head;
+	BUILD_BUG_ON(sizeof(*a) != sizeof(a->all));
+	return a->all == b->all;
 }
 
 struct disktime_queue *disktime_queue_get(struct disktime_dev *dev,

@@ -77,7 +77,7 @@ static struct disktime_queue *task_queue_get(struct disktime_iosched *ios,
 	struct disktime_group *grp;
 	struct disktime_key key;
 
-	disktime_make_key(ios, &key, opf, current->tgid, get_current_ioprio());
+	key = disktime_make_key(ios, opf, current->tgid, get_current_ioprio());
 	rcu_read_lock();
 	grp = disktime_task_group(dev);
 	/* A group whose cgroup is gone may have lost its last reference. */

@@ -107,18 +107,6 @@ static void disktime_watch(struct work_struct *work)
 
 /* ---- items ---- */
 
-void disktime_make_key(const struct disktime_iosched *ios,
-		       struct disktime_key *key, blk_opf_t opf, pid_t tgid,
-		       u16 ioprio)
-{
-	*key = (struct disktime_key) { .sync = op_is_sync(opf) };
-	if (!key->sync || ios->dev->core.tun.order != DT_ORDER_CFQ)
-		return;
-	key->tgid = tgid;
-	key->ioprio = ioprio_valid(ioprio) ? ioprio :
-		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM);
-}
-
 static noinline struct disktime_rq *new_chunk(struct disktime_rq **slot)
 {
 	struct disktime_rq *chunk;
@@ -298,25 +286,32 @@ static void disktime_finish_request(struct request *rq)
 	disktime_gate_finished(ios);
 }
 
-/* The queue that a new item belongs to, referenced; NULL: no memory. */
-static struct disktime_queue *queue_for(struct disktime_iosched *ios,
-					struct request *rq, bool at_head,
-					u64 now)
+/* One that was not the last to be found; @key on the stack here alone. */
+static noinline struct disktime_queue *look_for(struct disktime_dev *dev,
+						struct disktime_group *grp,
+						struct disktime_key key, u64 now)
 {
-	struct disktime_rq *drq = disktime_rq_of(rq);
+	return disktime_queue_get(dev, grp, &key, now);
+}
+
+/* The queue that a new item belongs to, referenced; NULL: no memory. */
+static __always_inline struct disktime_queue *
+queue_for(struct disktime_iosched *ios, struct request *rq,
+	  const struct disktime_rq *drq, bool at_head, u64 now)
+{
 	struct disktime_dev *dev = ios->dev;
 	struct disktime_key key = { .head = true, .sync = true };
 	struct disktime_group *grp = disktime_bio_group(dev, rq->bio);
 	struct disktime_queue *queue = grp->recent;
 
 	if (!at_head)
-		disktime_make_key(ios, &key, rq->cmd_flags, drq->tgid,
-				  req_get_ioprio(rq));
-	if (likely(queue && disktime_same_key(&queue->key, &key))) {
+		key = disktime_make_key(ios, rq->cmd_flags, drq->tgid,
+					req_get_ioprio(rq));
+	if (likely(queue && queue->key.all == key.all)) {
 		queue->refs++;
 		return queue;
 	}
-	return disktime_queue_get(dev, grp, &key, now);
+	return look_for(dev, grp, key, now);
 }
 
 /*
@@ -374,9 +369,9 @@ static __always_inline bool pass(struct disktime_iosched *ios,
 	if (!drq)
 		return false;
 	if (!drq->queue)
-		drq->queue = queue_for(ios, rq, false, now);
+		drq->queue = queue_for(ios, rq, drq, false, now);
 	item = &drq->item;
-	if (!drq->queue || dev->core.nr_queued ||
+	if (unlikely(!drq->queue) ||
 	    !dt_pass(&dev->core, &drq->queue->core, item,
 		     op_is_write(req_op(rq)) ? DT_WRITE : DT_READ,
 		     blk_rq_pos(rq), blk_rq_sectors(rq), now))
@@ -418,7 +413,7 @@ static void insert_one(struct disktime_iosched *ios, struct request *rq,
 	 */
 	now = dt_later(rq->start_time_ns, dev->core.clock_ns);
 	if (drq && !drq->queue)
-		drq->queue = queue_for(ios, rq, at_head, now);
+		drq->queue = queue_for(ios, rq, drq, at_head, now);
 	if (!drq || !drq->queue) {
 		/* No memory: served first, unweighed, rather than lost. */
 		pass_on(ios, rq);
@@ -522,7 +517,7 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 			return;
 		}
 		rq = list_entry(list->next, struct request, queuelist);
-		if (likely(pass(ios, rq, disktime_now()))) {
+		if (likely(pass(ios, rq, disktime_submit_ns()))) {
 			INIT_LIST_HEAD(list);
 			pass_on(ios, rq);
 			/* Nothing is queued: no completion is needed. */
@@ -664,8 +659,8 @@ static int disktime_request_merge(struct request_queue *q, struct request **rq,
 	struct dt_item *item;
 	struct request *found;
 
-	disktime_make_key(ios, &key, bio->bi_opf, current->tgid,
-			  bio->bi_ioprio);
+	key = disktime_make_key(ios, bio->bi_opf, current->tgid,
+				bio->bi_ioprio);
 	queue = disktime_queue_find(dev, disktime_bio_group(dev, bio), &key);
 	if (!queue)
 		return ELEVATOR_NO_MERGE;

@@ -42,6 +42,22 @@ struct disktime_iosched {
 	u64 nr_bypassed;
 };
 
+/* How the processes of a group stand in its queues under this order. */
+static inline struct disktime_key
+disktime_make_key(const struct disktime_iosched *ios, blk_opf_t opf, pid_t tgid,
+		  u16 ioprio)
+{
+	struct disktime_key key = { .all = 0 };
+
+	key.sync = op_is_sync(opf);
+	if (!key.sync || likely(ios->dev->core.tun.order != DT_ORDER_CFQ))
+		return key;
+	key.tgid = tgid;
+	key.ioprio = ioprio_valid(ioprio) ? ioprio :
+		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM);
+	return key;
+}
+
 static inline struct disktime_rq *disktime_rq_of(struct request *rq)
 {
 	return rq->elv.priv[0];
@@ -55,10 +71,6 @@ static inline struct disktime_rq *disktime_rq_of_item(struct dt_item *item)
 /* iosched.c */
 /* Dispatch what has become dispatchable; under no lock. */
 void disktime_kick(struct disktime_dev *dev);
-/* How the processes of a group stand in its queues under this order. */
-void disktime_make_key(const struct disktime_iosched *ios,
-		       struct disktime_key *key, blk_opf_t opf, pid_t tgid,
-		       u16 ioprio);
 
 /* gate.c */
 void disktime_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);

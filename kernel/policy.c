@@ -40,11 +40,6 @@ static struct disktime_dev *find_dev(struct request_queue *q)
 	return found;
 }
 
-static struct disktime_group *pd_to_group(struct blkg_policy_data *pd)
-{
-	return pd ? container_of(pd, struct disktime_group, pd) : NULL;
-}
-
 /* ---- groups ---- */
 
 void disktime_group_get(struct disktime_group *grp)
@@ -74,30 +69,9 @@ void disktime_group_put_locked(struct disktime_group *grp)
 }
 EXPORT_SYMBOL_GPL(disktime_group_put_locked);
 
-/*
- * The group of a blkg, or the root's. On 6.1 the policy data of a cgroup that
- * was removed outlives the use of the device it was made for: should a bio of
- * that cgroup still come, its group belongs to the past.
- */
-static struct disktime_group *blkg_to_group(struct disktime_dev *dev,
-					    struct blkcg_gq *blkg)
-{
-	struct disktime_group *grp =
-		pd_to_group(disktime_blkg_pd(blkg, &disktime_policy));
-
-	return grp && grp->dev == dev ? grp : dev->root;
-}
-
-struct disktime_group *disktime_bio_group(struct disktime_dev *dev,
-					  struct bio *bio)
-{
-	return blkg_to_group(dev, bio ? bio->bi_blkg : NULL);
-}
-EXPORT_SYMBOL_GPL(disktime_bio_group);
-
 struct disktime_group *disktime_task_group(struct disktime_dev *dev)
 {
-	return blkg_to_group(dev, disktime_blkg_lookup(disktime_current_blkcg(),
+	return disktime_blkg_group(dev, disktime_blkg_lookup(disktime_current_blkcg(),
 						       dev->q));
 }
 EXPORT_SYMBOL_GPL(disktime_task_group);
@@ -126,13 +100,13 @@ DISKTIME_PD_ALLOC(disktime_pd_alloc, disk, q, blkcg, gfp)
  */
 static void disktime_pd_init(struct blkg_policy_data *pd)
 {
-	struct disktime_group *grp = pd_to_group(pd);
+	struct disktime_group *grp = disktime_pd_group(pd);
 	struct disktime_group *parent = NULL;
 	struct disktime_dev *dev = grp->dev;
 	struct blkcg_gq *blkg = pd->blkg;
 
 	if (blkg->parent)
-		parent = pd_to_group(disktime_blkg_pd(blkg->parent,
+		parent = disktime_pd_group(disktime_blkg_pd(blkg->parent,
 						      &disktime_policy));
 
 	grp->cgroup_id = cgroup_id(blkg->blkcg->css.cgroup);
@@ -166,7 +140,7 @@ static void disktime_pd_online(struct blkg_policy_data *pd)
 /* Called when the cgroup goes, or the policy; under queue_lock, blkcg->lock. */
 static void disktime_pd_offline(struct blkg_policy_data *pd)
 {
-	struct disktime_group *grp = pd_to_group(pd);
+	struct disktime_group *grp = disktime_pd_group(pd);
 	struct disktime_dev *dev = grp->dev;
 
 	spin_lock(&dev->lock);
@@ -181,7 +155,7 @@ static void disktime_pd_offline(struct blkg_policy_data *pd)
  */
 static void disktime_pd_free(struct blkg_policy_data *pd)
 {
-	struct disktime_group *grp = pd_to_group(pd);
+	struct disktime_group *grp = disktime_pd_group(pd);
 	struct disktime_dev *dev = grp->dev;
 	unsigned long flags;
 
@@ -198,7 +172,7 @@ static void disktime_pd_free(struct blkg_policy_data *pd)
 /* Called for io.stat; under blkcg's or the queue's lock. */
 static void disktime_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 {
-	struct disktime_group *grp = pd_to_group(pd);
+	struct disktime_group *grp = disktime_pd_group(pd);
 	unsigned long flags;
 	u64 time, idle, wait;
 

@@ -330,6 +330,24 @@ static inline unsigned int disktime_shallow_depth(const struct blk_mq_alloc_data
 #endif
 }
 
+/*
+ * What time it is for a task that submits: as of when the block layer read the
+ * clock for it last, which holds while its plug does and it does not sleep, and
+ * is what its requests have for a start.
+ *
+ * 6.9: there is such a reading.
+ */
+static inline u64 disktime_submit_ns(void)
+{
+#ifdef PF_BLOCK_TS
+	const struct blk_plug *plug = current->plug;
+
+	if (plug && plug->cur_ktime)
+		return plug->cur_ktime;
+#endif
+	return ktime_get_ns();
+}
+
 /* ------------------------------------------------------------------ cgroups */
 
 static inline struct blkcg *disktime_css_blkcg(struct cgroup_subsys_state *css)
