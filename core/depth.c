@@ -393,7 +393,7 @@ static inline void watch(struct dt_dev *dev, const struct dt_item *item,
 }
 
 /* The same while somebody is held back, and with what probes say. */
-static noinline void watch_probe(struct dt_dev *dev, const struct dt_item *item,
+static inline void watch_probe(struct dt_dev *dev, const struct dt_item *item,
 				 u64 latency, bool quiet)
 {
 	struct dt_group *grp = item->queue->grp;
@@ -1053,6 +1053,26 @@ static bool probe_is_due(const struct dt_dev *dev, const struct dt_group *grp)
 	       holds_little(dev, grp) && dt_share_of(grp);
 }
 
+/* Whether enough was seen of who asks for little. */
+static inline bool has_told(const struct dt_light *light)
+{
+	return light->judged >= JUDGEMENTS ||
+	       (light->judged && light->slow > 2 * SLOW);
+}
+
+/* It is, once that is so; it goes on for longer where too little came to tell. */
+static inline bool look_is_over(const struct dt_dev *dev)
+{
+	const struct dt_light *light = &dev->light;
+	bool some = light->nr || dev->nr_inflight != dev->nr_heavy;
+
+	if (dt_before(dev->clock_ns, light->until_ns))
+		return false;
+	return has_told(light) ||
+	       !dt_before(dev->clock_ns, light->until_ns +
+			  (some ? 3 : 1) * LOOK_LONGEST * light->look_ns);
+}
+
 /*
  * A request is complete while there are probes, or somebody asks for little, or
  * it is the one of several that its group is judged by.
@@ -1114,16 +1134,12 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 	if (light->probing) {
 		if (!dt_before(dev->clock_ns, light->until_ns))
 			end_probe(dev, grp == light->grp ? grp : NULL);
-	} else if (dt_before(dev->clock_ns, light->until_ns)) {
+	} else if (!look_is_over(dev)) {
 		return;
-	} else if (light->judged >= JUDGEMENTS ||
-		   (light->judged && light->slow > 2 * SLOW)) {
+	} else if (has_told(light)) {
 		review_limit(dev);
 		next_look(dev);
-	} else if (!dt_before(dev->clock_ns, light->until_ns +
-			      (light->nr ||
-			       dev->nr_inflight != dev->nr_heavy ? 3 : 1) *
-			      LOOK_LONGEST * light->look_ns)) {
+	} else {
 		/* Too little came to tell, or none, and none is on its way. */
 		if (!light->nr && dev->nr_inflight == dev->nr_heavy)
 			light->pause = 0;
@@ -1166,6 +1182,28 @@ static noinline void look_and_see(struct dt_dev *dev,
 		dt_wide_end(dev);
 }
 
+static noinline void count_heavy(struct dt_dev *dev, const struct dt_item *item,
+				 u64 latency)
+{
+	watch(dev, item, latency);
+	dev->light.most = dt_max(dev->light.most, dev->nr_heavy + 1);
+}
+
+/*
+ * Whether there is nothing to look at but that somebody asked for little since
+ * the last look, and it is no time for the next: what look_and_see() would do with
+ * a request of another is to count it.
+ */
+static inline bool only_counts(const struct dt_dev *dev)
+{
+	const struct dt_light *light = &dev->light;
+
+	return light->nr && dev->limit == dev->depth && dev->limit > 1 &&
+	       !dt_is_wide(dev) && !light->probing && !light->freeing &&
+	       !dev->solo.grp && !dev->spells.phase && !dev->wide.thin.on &&
+	       !dt_serial_looks(dev) && !look_is_over(dev);
+}
+
 dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	u64 latency = dev->clock_ns - item->dispatch_ns;
@@ -1176,6 +1214,8 @@ dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)
 	/* Mostly nobody asks for little, and all are let through. */
 	if (likely(!(item->light | dev->light.on | sample | grp->probe)))
 		watch(dev, item, latency);
+	else if (!(item->light | sample | grp->probe) && only_counts(dev))
+		count_heavy(dev, item, latency);
 	else
 		look_and_see(dev, item, latency, sample);
 }
