@@ -85,6 +85,7 @@ pub fn estimate(plan: &Plan) -> Duration {
     // Copying a thousand files to a slow disk, and beginning to serve.
     const EACH_DATABASE: Duration = Duration::from_secs(30);
     const BOOT: Duration = Duration::from_secs(6);
+    const SLOWER: u32 = 7;
     let window = |phase: &Phase| match phase.stop {
         Stop::Time => Duration::from_nanos(phase.duration_ns),
         // The duration is a limit, chosen with room.
@@ -98,7 +99,9 @@ pub fn estimate(plan: &Plan) -> Duration {
         let databases = run.jobs.iter().filter(|job| job.program != Program::Fio);
         EACH_RUN + phases.sum::<Duration>() + EACH_DATABASE * databases.count() as u32
     });
-    BOOT + runs.sum::<Duration>()
+    // What the emulator takes for a second of instructions.
+    let slower = if plan.instructions { SLOWER } else { 1 };
+    (BOOT + runs.sum::<Duration>()) * slower
 }
 
 /// Runs the plan in one machine. `out` gets what the runs leave; `on_event` hears events as they
@@ -130,6 +133,7 @@ pub fn run(
 
     let mut case = VmCase::new("trial", &["dt-bench"]).module("null_blk", "nr_devices=0");
     case.kernel.clone_from(&parts.kernel);
+    case.instructions = plan.instructions;
     for module in provide {
         case.provide.push(module?.display().to_string());
     }

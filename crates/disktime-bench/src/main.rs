@@ -286,7 +286,10 @@ fn act(verb: Verb) -> Result<u8> {
             let batches: Vec<&[Scenario]> = if split {
                 scenarios.chunks(1).collect()
             } else {
-                vec![&scenarios]
+                // A machine has one clock.
+                scenarios
+                    .chunk_by(|a, b| a.instructions == b.instructions)
+                    .collect()
             };
             let mut all = Finished::default();
             let mut boots = 0;

@@ -25,6 +25,9 @@ pub const TRACE_FILE: &str = "trace";
 pub struct Plan {
     /// [`VERSION`] of the host.
     pub version: u32,
+    /// Whether the machine's clock counts instructions.
+    #[serde(default)]
+    pub instructions: bool,
     /// The runs.
     pub runs: Vec<Run>,
 }

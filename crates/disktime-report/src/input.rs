@@ -176,6 +176,9 @@ pub struct Outcome {
     /// The kernel's release.
     #[serde(default, deserialize_with = "lenient")]
     pub kernel: String,
+    /// Whether its clock counted instructions, one a nanosecond.
+    #[serde(default)]
+    pub instructions: bool,
     /// For random numbers.
     pub seed: Option<u64>,
     /// The window's length.

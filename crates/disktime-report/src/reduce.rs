@@ -188,6 +188,8 @@ pub struct Case {
     pub on: String,
     /// The kernel's release.
     pub kernel: String,
+    /// Whether its clock counted instructions, one a nanosecond.
+    pub instructions: bool,
     /// Where it ran, in words: the kernel is told where there are several.
     pub place: String,
     /// In the order of all tables.
@@ -374,6 +376,7 @@ fn reduce_case(first: &Outcome, all: Vec<Outcome>) -> Case {
         phase: first.phase.clone(),
         on: first.on.clone(),
         kernel: first.kernel.clone(),
+        instructions: first.instructions,
         place: String::new(),
         rows,
         discarded,

@@ -51,6 +51,10 @@ pub struct VmCase {
     pub append: Vec<String>,
     /// Virtual CPUs.
     pub cpus: u32,
+    /// Whether the machine's clock counts instructions, one a nanosecond, rather than time: what
+    /// it measures then does not depend on the host. Emulated whatever the host has, all CPUs by
+    /// turns, and slow: a second of it takes ten or more.
+    pub instructions: bool,
     /// Memory as QEMU takes it.
     pub mem: String,
     /// The machine is killed after this.
@@ -192,6 +196,7 @@ impl VmCase {
             out_dir: None,
             append: Vec::new(),
             cpus: 2,
+            instructions: false,
             mem: "1024M".into(),
             timeout: Duration::from_secs(120),
             allow: Vec::new(),
@@ -221,7 +226,7 @@ impl VmCase {
         on_log: &mut dyn FnMut(&[u8]),
     ) -> Result<VmOutcome> {
         let kernel = kernel::fetch(&self.kernel, false, progress)?.kernel;
-        let accel = accelerator(&kernel, progress)?;
+        let accel = self.accelerator(&kernel, progress)?;
         let _in_use = kernel::in_use(&self.kernel)?;
         for _ in 0..EMULATOR_RETRIES {
             let outcome = Machine::new(self, &kernel, accel, Mode::Case, progress)?.run(on_log)?;
@@ -239,7 +244,7 @@ impl VmCase {
     /// and `timeout` are not looked at.
     pub fn shell(&self, progress: &Progress) -> Result<()> {
         let kernel = kernel::fetch(&self.kernel, false, progress)?.kernel;
-        let accel = accelerator(&kernel, progress)?;
+        let accel = self.accelerator(&kernel, progress)?;
         let _in_use = kernel::in_use(&self.kernel)?;
         let mut case = self.clone();
         let size = rustix::termios::tcgetwinsize(std::io::stdin())
@@ -263,11 +268,22 @@ impl VmCase {
         Machine::new(&case, &kernel, accel, Mode::Shell, progress)?.shell()
     }
 
+    /// KVM has no count of instructions to go by.
+    fn accelerator(&self, kernel: &Kernel, progress: &Progress) -> Result<&'static str> {
+        match self.instructions {
+            true => Ok("tcg"),
+            false => accelerator(kernel, progress),
+        }
+    }
+
     /// A command line that runs this case again.
     #[must_use]
     pub fn command_line(&self) -> String {
         let default = Self::new("", &[]);
         let mut words = vec!["disktime-vm".to_owned(), "run".into()];
+        if self.instructions {
+            words.push("--instructions".into());
+        }
         let mut push = |option: &str, value: String| {
             words.push(option.to_owned());
             words.push(quote(&value));
@@ -633,6 +649,15 @@ fn qemu(case: &VmCase, kernel: &Kernel, accel: &str, mode: Mode, dir: &RunDir) -
     command.args(["-M", "q35,sata=off,smbus=off,usb=off,vmport=off"]);
     match accel {
         "kvm" => command.args(["-accel", "kvm", "-cpu", "host"]),
+        // While all CPUs wait the clock goes on to the next timer at once.
+        _ if case.instructions => command.args([
+            "-accel",
+            "tcg,thread=single",
+            "-cpu",
+            "max,la57=off",
+            "-icount",
+            "shift=0,sleep=off",
+        ]),
         _ => command.args(["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]),
     };
     command.args(["-smp", &case.cpus.to_string(), "-m", &case.mem]);

@@ -105,6 +105,9 @@ struct Machine {
     /// Virtual CPUs
     #[arg(long, default_value_t = 2)]
     cpus: u32,
+    /// A clock that counts instructions, one a nanosecond: exact on any host, and slow
+    #[arg(long)]
+    instructions: bool,
     /// Memory
     #[arg(long, default_value = "1024M")]
     mem: String,
@@ -172,6 +175,7 @@ impl Machine {
         let mut case = VmCase::new(name, &[]);
         case.kernel = self.kernel;
         case.cpus = self.cpus;
+        case.instructions = self.instructions;
         case.mem = self.mem;
         case.modules = self.module;
         case.modules.extend(self.ko);

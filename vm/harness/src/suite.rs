@@ -56,6 +56,8 @@ struct Entry {
     #[serde(default)]
     append: Vec<String>,
     cpus: Option<u32>,
+    #[serde(default)]
+    instructions: bool,
     mem: Option<String>,
     /// Seconds.
     timeout: Option<u64>,
@@ -251,6 +253,7 @@ impl Entry {
         if let Some(cpus) = self.cpus {
             case.cpus = cpus;
         }
+        case.instructions = self.instructions;
         if let Some(mem) = &self.mem {
             case.mem.clone_from(mem);
         }

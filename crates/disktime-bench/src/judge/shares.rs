@@ -227,6 +227,7 @@ const SCATTER_NS: u64 = 100_000_000;
 /// An outcome for each phase.
 fn simulate(run: &Run, seed: u64) -> Result<Vec<Outcome>> {
     let plan = Plan {
+        instructions: false,
         version: plan::VERSION,
         runs: vec![run.clone()],
     };
@@ -585,6 +586,7 @@ mod tests {
         run.trace = false;
         let scattered = simulate(&run, 1).unwrap()[0].ios_per_s;
         let plan = Plan {
+            instructions: false,
             version: plan::VERSION,
             runs: vec![run],
         };

@@ -282,6 +282,7 @@ pub fn collect(
             let mut outcome = window.outcome(number, records.as_deref(), &heard);
             outcome.series = window.series(&outcome, &seen.ticks);
             outcome.kernel.clone_from(&kernel);
+            outcome.instructions = plan.instructions;
             outcome.seed = evidence.seed;
             outcome.on = evidence.on;
             outcome.host_idle = evidence.host_idle.get(&(index, number)).copied();

@@ -173,6 +173,8 @@ pub struct Outcome {
     pub source: String,
     /// The kernel's release.
     pub kernel: String,
+    /// Whether its clock counted instructions, one a nanosecond.
+    pub instructions: bool,
     /// For fio's random numbers.
     pub seed: u64,
     /// From one snapshot to the other.

@@ -280,6 +280,7 @@ impl Window<'_> {
                 busy_ns: tally.as_ref().map(|t| t.busy_ns),
             },
             ios_per_s: all_ios as f64 * 1e9 / duration_ns.max(1) as f64,
+            instructions: false,
             none_fraction: None,
             none_ratio: None,
             cpu: self.cpu(),

@@ -129,6 +129,9 @@ pub struct Scenario {
     /// what the disk can do.
     #[serde(default = "yes")]
     pub saturates: bool,
+    /// Whether the machine's clock counts instructions, one a nanosecond, rather than time.
+    #[serde(default)]
+    pub instructions: bool,
     /// The disk.
     disk: Spanned<DiskModel>,
     /// The part of the disk that one process has for itself.

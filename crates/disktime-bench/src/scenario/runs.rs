@@ -92,12 +92,13 @@ pub fn runs(scenario: &Scenario, options: &Options) -> Vec<Run> {
     runs
 }
 
-/// The plan of several scenarios.
+/// The plan of several scenarios, which go by the same clock.
 #[must_use]
 pub fn plan(scenarios: &[Scenario], options: &Options) -> Plan {
     let runs = scenarios.iter().flat_map(|s| runs(s, options)).collect();
     Plan {
         version: plan::VERSION,
+        instructions: options.on == On::Vm && scenarios.iter().any(|s| s.instructions),
         runs,
     }
 }

@@ -98,6 +98,10 @@ fn case_facts(case: &Case, one_disk: bool) -> Vec<(String, String)> {
         "Measured on".into(),
         match case.on.as_str() {
             "sim" => "sim, the scheduler's core with a model of the disk".into(),
+            on if case.instructions => format!(
+                "{on} {}, whose clock counts instructions, one a nanosecond",
+                case.kernel
+            ),
             on => format!("{on} {}", case.kernel).trim_end().into(),
         },
     ));
