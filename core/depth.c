@@ -288,7 +288,10 @@ static inline bool holds_little(const struct dt_dev *dev,
 	return (dev->nr_active + (held > LITTLE)) * held <= dev->wide.little;
 }
 
-/* Whether any other has something to do. */
+/*
+ * Whether any other has something to do. Who is alone may be behind those that have
+ * left, which matters to nobody.
+ */
 static inline bool has_company(const struct dt_dev *dev,
 			       const struct dt_group *grp)
 {
@@ -394,7 +397,7 @@ static inline void watch(struct dt_dev *dev, const struct dt_item *item,
 
 /* The same while somebody is held back, and with what probes say. */
 static inline void watch_probe(struct dt_dev *dev, const struct dt_item *item,
-				 u64 latency, bool quiet)
+			       u64 latency, bool quiet)
 {
 	struct dt_group *grp = item->queue->grp;
 	struct dt_light *light = &dev->light;

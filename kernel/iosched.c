@@ -517,7 +517,7 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 			return;
 		}
 		rq = list_entry(list->next, struct request, queuelist);
-		if (likely(pass(ios, rq, disktime_submit_ns()))) {
+		if (likely(pass(ios, rq, disktime_submit_ns(dev->core.clock_ns)))) {
 			INIT_LIST_HEAD(list);
 			pass_on(ios, rq);
 			/* Nothing is queued: no completion is needed. */

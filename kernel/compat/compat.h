@@ -332,17 +332,19 @@ static inline unsigned int disktime_shallow_depth(const struct blk_mq_alloc_data
 
 /*
  * What time it is for a task that submits: as of when the block layer read the
- * clock for it last, which holds while its plug does and it does not sleep, and
- * is what its requests have for a start.
+ * clock for it, which it keeps in the plug while the task does not sleep, and which
+ * is the start of its requests; unless something has happened since, at
+ * @event_ns or later. With nothing since, what the task did with its plug open
+ * counts as the device's time, a microsecond for one request.
  *
  * 6.9: there is such a reading.
  */
-static inline u64 disktime_submit_ns(void)
+static inline u64 disktime_submit_ns(u64 event_ns)
 {
 #ifdef PF_BLOCK_TS
 	const struct blk_plug *plug = current->plug;
 
-	if (plug && plug->cur_ktime)
+	if (plug && (s64)(plug->cur_ktime - event_ns) > 0)
 		return plug->cur_ktime;
 #endif
 	return ktime_get_ns();

@@ -85,12 +85,18 @@ pub fn estimate(plan: &Plan) -> Duration {
     // Copying a thousand files to a slow disk, and beginning to serve.
     const EACH_DATABASE: Duration = Duration::from_secs(30);
     const BOOT: Duration = Duration::from_secs(6);
-    const SLOWER: u32 = 7;
+    // A second of a machine that counts instructions, whose waits are over at once.
+    const COUNTED: u32 = 18;
     let window = |phase: &Phase| match phase.stop {
         Stop::Time => Duration::from_nanos(phase.duration_ns),
         // The duration is a limit, chosen with room.
         Stop::FirstJobDone | Stop::AllJobsDone => Duration::from_nanos(phase.duration_ns / 4),
     };
+    if plan.instructions {
+        let phases = plan.runs.iter().flat_map(|run| &run.phases);
+        let windows = phases.map(|p| Duration::from_nanos(p.settle_ns) + window(p));
+        return 2 * BOOT + windows.sum::<Duration>() * COUNTED;
+    }
     let runs = plan.runs.iter().map(|run| {
         let phases = run
             .phases
@@ -99,9 +105,7 @@ pub fn estimate(plan: &Plan) -> Duration {
         let databases = run.jobs.iter().filter(|job| job.program != Program::Fio);
         EACH_RUN + phases.sum::<Duration>() + EACH_DATABASE * databases.count() as u32
     });
-    // What the emulator takes for a second of instructions.
-    let slower = if plan.instructions { SLOWER } else { 1 };
-    (BOOT + runs.sum::<Duration>()) * slower
+    BOOT + runs.sum::<Duration>()
 }
 
 /// Runs the plan in one machine. `out` gets what the runs leave; `on_event` hears events as they

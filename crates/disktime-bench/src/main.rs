@@ -286,10 +286,7 @@ fn act(verb: Verb) -> Result<u8> {
             let batches: Vec<&[Scenario]> = if split {
                 scenarios.chunks(1).collect()
             } else {
-                // A machine has one clock.
-                scenarios
-                    .chunk_by(|a, b| a.instructions == b.instructions)
-                    .collect()
+                by_clock(&scenarios).collect()
             };
             let mut all = Finished::default();
             let mut boots = 0;
@@ -354,8 +351,11 @@ fn act(verb: Verb) -> Result<u8> {
             .verdict())
         }
         Verb::Plan { files, choice, on } => {
-            let plan = scenario::plan(&load(&files)?, &choice.options(on)?);
-            for (number, run) in plan.runs.iter().enumerate() {
+            let (scenarios, options) = (load(&files)?, choice.options(on)?);
+            let plans: Vec<Plan> = by_clock(&scenarios)
+                .map(|boot| scenario::plan(boot, &options))
+                .collect();
+            for (number, run) in plans.iter().flat_map(|plan| &plan.runs).enumerate() {
                 println!(
                     "{:3} {} {} round {}",
                     number + 1,
@@ -364,10 +364,17 @@ fn act(verb: Verb) -> Result<u8> {
                     run.round
                 );
             }
-            println!("about {} s in one boot", machine::estimate(&plan).as_secs());
+            for plan in &plans {
+                println!("about {} s in one boot", machine::estimate(plan).as_secs());
+            }
             Ok(0)
         }
     }
+}
+
+/// Scenarios that one machine can run: it has one clock.
+fn by_clock(scenarios: &[Scenario]) -> impl Iterator<Item = &[Scenario]> {
+    scenarios.chunk_by(|a, b| a.instructions == b.instructions)
 }
 
 /// Leaves out what the kernel cannot serve.
