@@ -1185,6 +1185,7 @@ static noinline void look_and_see(struct dt_dev *dev,
 		dt_wide_end(dev);
 }
 
+/* One of those that are not looked at otherwise; see only_counts(). */
 static noinline void count_heavy(struct dt_dev *dev, const struct dt_item *item,
 				 u64 latency)
 {

@@ -114,8 +114,8 @@ struct dt_level {
 	u32 nr_busy;			/* how many those are */
 	/* who is, or was last, the only one of them; see entity.c */
 	struct dt_entity *lone;
-	s64 lone_start_ns;		/* the most that was when picked, or never */
 	s64 lone_ns;			/* its charges, not in its vdisktime */
+	s64 lone_start_ns;		/* the most that was when picked, or never */
 	struct dt_line ready;
 	struct dt_line gate;
 };

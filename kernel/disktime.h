@@ -189,11 +189,11 @@ const char *disktime_class_name(u8 class);
 void disktime_show_stats(struct seq_file *s, struct disktime_group *grp);
 
 /* queues.c; all under dev->lock */
-static inline bool disktime_same_key(const struct disktime_key *a,
-				     const struct disktime_key *b)
+static inline bool disktime_same_key(struct disktime_key a,
+				     struct disktime_key b)
 {
-	BUILD_BUG_ON(sizeof(*a) != sizeof(a->all));
-	return a->all == b->all;
+	BUILD_BUG_ON(sizeof(a) != sizeof(a.all));
+	return a.all == b.all;
 }
 
 struct disktime_queue *disktime_queue_get(struct disktime_dev *dev,

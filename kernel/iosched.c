@@ -307,7 +307,7 @@ queue_for(struct disktime_iosched *ios, struct request *rq,
 	if (!at_head)
 		key = disktime_make_key(ios, rq->cmd_flags, drq->tgid,
 					req_get_ioprio(rq));
-	if (likely(queue && queue->key.all == key.all)) {
+	if (likely(queue && disktime_same_key(queue->key, key))) {
 		queue->refs++;
 		return queue;
 	}
@@ -508,6 +508,7 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 	struct disktime_iosched *ios = hctx->queue->elevator->elevator_data;
 	struct disktime_dev *dev = ios->dev;
 	struct request *rq;
+	u64 now;
 
 	spin_lock_irq(&dev->lock);
 	disktime_drain(dev);
@@ -517,7 +518,8 @@ DISKTIME_INSERT_REQUESTS(disktime_insert_requests, hctx, list, at_head)
 			return;
 		}
 		rq = list_entry(list->next, struct request, queuelist);
-		if (likely(pass(ios, rq, disktime_submit_ns(dev->core.clock_ns)))) {
+		now = disktime_submit_ns(dev->core.clock_ns);
+		if (likely(pass(ios, rq, now))) {
 			INIT_LIST_HEAD(list);
 			pass_on(ios, rq);
 			/* Nothing is queued: no completion is needed. */

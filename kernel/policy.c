@@ -71,8 +71,8 @@ EXPORT_SYMBOL_GPL(disktime_group_put_locked);
 
 struct disktime_group *disktime_task_group(struct disktime_dev *dev)
 {
-	return disktime_blkg_group(dev, disktime_blkg_lookup(disktime_current_blkcg(),
-						       dev->q));
+	return disktime_blkg_group(dev,
+			disktime_blkg_lookup(disktime_current_blkcg(), dev->q));
 }
 EXPORT_SYMBOL_GPL(disktime_task_group);
 
@@ -107,7 +107,7 @@ static void disktime_pd_init(struct blkg_policy_data *pd)
 
 	if (blkg->parent)
 		parent = disktime_pd_group(disktime_blkg_pd(blkg->parent,
-						      &disktime_policy));
+							    &disktime_policy));
 
 	grp->cgroup_id = cgroup_id(blkg->blkcg->css.cgroup);
 	spin_lock(&dev->lock);

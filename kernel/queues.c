@@ -37,10 +37,10 @@ struct disktime_queue *disktime_queue_find(struct disktime_dev *dev,
 
 	lockdep_assert_held(&dev->lock);
 
-	if (grp->recent && disktime_same_key(&grp->recent->key, key))
+	if (grp->recent && disktime_same_key(grp->recent->key, *key))
 		return grp->recent;
 	hash_for_each_possible(dev->queues, queue, hash, hash_key(grp, key)) {
-		if (queue->grp == grp && disktime_same_key(&queue->key, key)) {
+		if (queue->grp == grp && disktime_same_key(queue->key, *key)) {
 			grp->recent = queue;
 			return queue;
 		}
