@@ -85,7 +85,7 @@ pub fn estimate(plan: &Plan) -> Duration {
     // Copying a thousand files to a slow disk, and beginning to serve.
     const EACH_DATABASE: Duration = Duration::from_secs(30);
     const BOOT: Duration = Duration::from_secs(6);
-    // A second of a machine that counts instructions, whose waits are over at once.
+    // A second of a machine that counts instructions and is busy.
     const COUNTED: u32 = 18;
     let window = |phase: &Phase| match phase.stop {
         Stop::Time => Duration::from_nanos(phase.duration_ns),
@@ -106,6 +106,17 @@ pub fn estimate(plan: &Plan) -> Duration {
         EACH_RUN + phases.sum::<Duration>() + EACH_DATABASE * databases.count() as u32
     });
     BOOT + runs.sum::<Duration>()
+}
+
+/// The same in words. A machine that counts instructions is quicker wherever its CPUs wait for disks.
+#[must_use]
+pub fn takes(plan: &Plan) -> String {
+    let about = if plan.instructions {
+        "at most"
+    } else {
+        "about"
+    };
+    format!("{about} {} s", estimate(plan).as_secs())
 }
 
 /// Runs the plan in one machine. `out` gets what the runs leave; `on_event` hears events as they

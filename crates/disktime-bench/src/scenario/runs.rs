@@ -37,6 +37,8 @@ pub struct Options {
     pub seed: u64,
     /// Multiplies durations.
     pub scale: f64,
+    /// Whether the machine's clock counts instructions for scenarios that do not ask for it, too.
+    pub instructions: bool,
 }
 
 impl Default for Options {
@@ -48,6 +50,7 @@ impl Default for Options {
             rounds: None,
             seed: 1,
             scale: 1.0,
+            instructions: false,
         }
     }
 }
@@ -98,7 +101,8 @@ pub fn plan(scenarios: &[Scenario], options: &Options) -> Plan {
     let runs = scenarios.iter().flat_map(|s| runs(s, options)).collect();
     Plan {
         version: plan::VERSION,
-        instructions: options.on == On::Vm && scenarios.iter().any(|s| s.instructions),
+        instructions: options.on == On::Vm
+            && (options.instructions || scenarios.iter().any(|s| s.instructions)),
         runs,
     }
 }

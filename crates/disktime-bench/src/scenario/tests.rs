@@ -386,6 +386,23 @@ fn the_best_of_the_others_is_sought_at_two_tag_sets() {
 }
 
 #[test]
+fn a_machine_counts_instructions_where_a_scenario_or_its_reader_asks_for_it() {
+    let asked = |line: &str, on, instructions| {
+        let scenario = changed("duration =", &format!("{line}duration ="));
+        let options = Options {
+            on,
+            instructions,
+            ..Options::default()
+        };
+        plan(&[scenario], &options).instructions
+    };
+    assert!(!asked("", On::Vm, false));
+    assert!(asked("", On::Vm, true));
+    assert!(asked("instructions = true\n", On::Vm, false));
+    assert!(!asked("instructions = true\n", On::Sim, true));
+}
+
+#[test]
 fn weights_become_classes_where_there_is_nothing_else() {
     let three = changed(
         "[[check]]",
