@@ -278,14 +278,23 @@ static noinline bool path_lags(const struct dt_dev *dev,
 	return false;
 }
 
-/* No more than its part of the slots; of more than a few, were there one more. */
-static inline bool holds_little(const struct dt_dev *dev,
-				const struct dt_group *grp)
+/*
+ * No more than its part of the slots, which is one of @nr; of more than a few, were
+ * there one more.
+ */
+static inline bool holds_part(const struct dt_dev *dev,
+			      const struct dt_group *grp, u32 nr)
 {
 	const struct dt_entity *own = grp->own;
 	u32 held = own->nr_queued + own->nr_inflight;
 
-	return (dev->nr_active + (held > LITTLE)) * held <= dev->wide.little;
+	return (nr + (held > LITTLE)) * held <= dev->wide.little;
+}
+
+static inline bool holds_little(const struct dt_dev *dev,
+				const struct dt_group *grp)
+{
+	return holds_part(dev, grp, dev->nr_active);
 }
 
 /*
@@ -707,6 +716,16 @@ static bool others_starve(struct dt_dev *dev, const struct dt_item *item)
 	       STARVE_NS + STARVE_STAYS * (dev->clock_ns - item->dispatch_ns);
 }
 
+/* The same where who is favoured is there also between two of its requests. */
+static bool holds_little_beside(const struct dt_dev *dev,
+				const struct dt_group *grp)
+{
+	const struct dt_group *first = dev->light.grp;
+
+	return holds_part(dev, grp, dev->nr_active +
+				    (first && dt_list_empty(&first->active)));
+}
+
 static void judge(struct dt_dev *dev, struct dt_group *grp,
 		  const struct dt_item *item)
 {
@@ -719,7 +738,7 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 		       dt_before(dev->clock_ns, light->read_ns + READS_NS);
 	if (item->dir == DT_READ)
 		light->read_ns = dev->clock_ns;
-	if (!ours && (!holds_little(dev, grp) || grp->own->nr_waiting))
+	if (!ours && (!holds_little_beside(dev, grp) || grp->own->nr_waiting))
 		return;
 	/* What was made to wait by a probe says nothing. */
 	if ((!grp->lat_alone_ns && !dt_costs_known(dev)) ||
@@ -1127,11 +1146,12 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		end_probe(dev, grp);
 		return;
 	}
+	/* Also where nobody asks for little any more: until then nothing is probed. */
+	if (light->freeing && dt_free_known(dev))
+		end_free(dev);
 	if (!item->light && !light->nr && !light->probing &&
 	    dev->limit == dev->depth)
 		return;
-	if (light->freeing && dt_free_known(dev))
-		end_free(dev);
 	light->nr += item->light;
 	light->most = dt_max(light->most, dev->nr_heavy + !item->light);
 	if (light->probing) {

@@ -17,9 +17,9 @@ fn run_on(spec: &Spec, loads: &[Load], secs: u64, apart_ns: u64) -> Vec<f64> {
     run_mixed(spec, loads, Mix::Read, secs, apart_ns)
 }
 
-/// The same where all but the first do `rest`.
-fn run_mixed(spec: &Spec, loads: &[Load], rest: Mix, secs: u64, apart_ns: u64) -> Vec<f64> {
-    let setup = Setup {
+/// disktime on that disk; groups by their weights.
+fn setup(spec: &Spec, weights: impl Iterator<Item = u32>, procs: Vec<Proc>) -> Setup {
+    Setup {
         disk: spec.make().unwrap(),
         controller: Controller::Disktime {
             slice: None,
@@ -30,27 +30,32 @@ fn run_mixed(spec: &Spec, loads: &[Load], rest: Mix, secs: u64, apart_ns: u64) -
             charge: Charge::Own,
         },
         nr_requests: Some(REQUESTS),
-        groups: loads
-            .iter()
-            .map(|&(weight, ..)| Group {
+        groups: weights
+            .map(|weight| Group {
                 weight: Weight::new(weight).unwrap(),
                 ..Group::default()
             })
             .collect(),
-        procs: (0..loads.len())
-            .map(|n| Proc {
-                pattern: Pattern::Random,
-                mix: if n > 0 { rest } else { Mix::Read },
-                sectors: loads[n].1,
-                depth: loads[n].2,
-                ..Proc::new(n, (n as u64) << 22, (n as u64 + 1) << 22)
-            })
-            .collect(),
+        procs,
         dirty: Dirty::default(),
         wake_ns: 5_000,
         seed: 1,
         checked: true,
-    };
+    }
+}
+
+/// The same where all but the first do `rest`.
+fn run_mixed(spec: &Spec, loads: &[Load], rest: Mix, secs: u64, apart_ns: u64) -> Vec<f64> {
+    let procs = (0..loads.len())
+        .map(|n| Proc {
+            pattern: Pattern::Random,
+            mix: if n > 0 { rest } else { Mix::Read },
+            sectors: loads[n].1,
+            depth: loads[n].2,
+            ..Proc::new(n, (n as u64) << 22, (n as u64 + 1) << 22)
+        })
+        .collect();
+    let setup = setup(spec, loads.iter().map(|&(weight, ..)| weight), procs);
     let mut sim = Sim::new(setup, Silent).unwrap();
     for n in 0..loads.len() {
         sim.start(n);
@@ -169,5 +174,44 @@ fn less_in_the_volume_costs_nothing() {
     for (sectors, depth, least) in [(8, 128, 2970.0), (256, 64, 985.0), (2048, 32, 123.0)] {
         let rate = run(&[(100, sectors, depth)], 8)[0];
         assert!(rate > least, "{sectors} sectors by {depth}: {rate}");
+    }
+}
+
+/// What who appends 4 KB and syncs commits in 8 s, beside nobody or `depth` reads of 4 KB of a tenth
+/// of the weight.
+fn commits(depth: Option<u32>) -> f64 {
+    let appends = Proc {
+        mix: Mix::Write,
+        buffered: true,
+        fsync_every: Some(1),
+        sectors: 8,
+        ..Proc::new(0, 0, 1 << 22)
+    };
+    let mut procs = vec![appends];
+    procs.extend(depth.map(|depth| Proc {
+        pattern: Pattern::Random,
+        sectors: 8,
+        depth,
+        ..Proc::new(1, 1 << 22, 2 << 22)
+    }));
+    let nr = procs.len();
+    let setup = setup(&Spec::new(Model::Gp3), [1000, 100].into_iter(), procs);
+    let mut sim = Sim::new(setup, Silent).unwrap();
+    (0..nr).for_each(|n| sim.start(n));
+    sim.run(2 * SEC).unwrap();
+    let before = sim.tally(0).flushes;
+    sim.run(10 * SEC).unwrap();
+    assert_eq!(sim.counts().faults, 0);
+    (sim.tally(0).flushes - before) as f64
+}
+
+/// Between two of his requests the deep one is alone, and does not ask for little because of that.
+#[test]
+fn who_commits_beside_a_deep_reader_has_most_of_what_he_has_alone() {
+    let alone = commits(None);
+    for depth in [16, 32, 48, 64, 96, 128] {
+        let part = commits(Some(depth)) / alone;
+        println!("beside {depth} reads {part:.3} of {alone} commits");
+        assert!(part > 0.8, "beside {depth} reads: {part:.3}");
     }
 }
