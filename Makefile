@@ -46,13 +46,14 @@ measure: build ## every measurement that the README quotes (an hour)
 # and has not changed is not measured again.
 MATRIX = uchida-test1 uchida-test1-mixed uchida-test2 ncq-readers-writers dm-band-test1 \
 	dm-band-test2 dm-band-test3 dm-band-test4 v8-test2 v8-test3 v8-test4 v8-test5 goyal-readers \
-	sizes light-heavy instructions
+	sizes directions read-write light-heavy cached-disk shared-fs-ext4 network-fs network-volume \
+	network-writer instructions
 
-bench: build ## the matrix of scenarios and controllers, into docs/RESULTS.md (two hours; goes on where it was stopped)
+bench: build ## the matrix of scenarios and controllers, into docs/RESULTS.md (many hours; goes on where it was stopped)
 	$(Q)$(BENCH) run scenarios/*.toml --on sim --controller disktime,none --resume target/bench/sim \
 		>target/bench-sim.txt || test $$? = 6
 	$(Q)$(BENCH) run $(MATRIX:%=scenarios/%.toml) --on vm --kernel $(KERNEL) --guest $(BIN) \
-		--await-quiet 60 --resume target/bench/vm >target/bench-vm.txt || test $$? = 6
+		--instructions --resume target/bench/vm >target/bench-vm.txt || test $$? = 6
 	$(Q)$(MAKE) --no-print-directory report
 
 report: ## docs/RESULTS.md and target/bench/report.html from what is in target/bench
