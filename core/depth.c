@@ -478,16 +478,13 @@ static void settle_favoured(struct dt_dev *dev)
 static void favour(struct dt_dev *dev, struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
-	bool held = light->grp || grp == light->behind;
 
 	settle_favoured(dev);
 	set_favoured(dev, grp);
 	light->from_ns = dev->clock_ns;
-	/*
-	 * Others were held back for another, or for it while it was behind: what was
-	 * found holds.
-	 */
-	if (grp && held && dev->limit < dev->depth && !light->freeing)
+	/* Others were held back for it while it was behind: what was found holds. */
+	if (grp && grp == light->behind && dev->limit < dev->depth &&
+	    !light->freeing)
 		return;
 	dev->fit.alone = 0;
 	light->slow_then = grp ? grp->slow : 0;
