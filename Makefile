@@ -39,7 +39,7 @@ build: setup tools modules ## the command, the harness and the modules
 sim: tools ## all scenarios in the simulator, in virtual time
 	$(Q)$(BENCH) run scenarios/*.toml --on sim --controller disktime,none --json target/sim.jsonl
 
-measure: build ## every measurement that the README quotes (an hour)
+measure: build ## every scenario in machines, those of the README among them (hours)
 	$(Q)$(BENCH) run scenarios/*.toml --kernel $(KERNEL) --guest $(BIN) --json target/measure.jsonl
 
 # The matrix that docs/RESULTS.md shows. It can be stopped and gone on with: what is in target/bench

@@ -716,7 +716,7 @@ static bool others_starve(struct dt_dev *dev, const struct dt_item *item)
 	       STARVE_NS + STARVE_STAYS * (dev->clock_ns - item->dispatch_ns);
 }
 
-/* The same where who is favoured is there also between two of its requests. */
+/* Whether it holds little, where who is favoured is there also between two requests. */
 static bool holds_little_beside(const struct dt_dev *dev,
 				const struct dt_group *grp)
 {

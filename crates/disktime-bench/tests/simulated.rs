@@ -70,10 +70,10 @@ const GAPS: [(&str, &str); 8] = [
     // drive 20 times slower (0.511 for 0.500 +- 0.010).
     ("directions", "both"),
     ("directions", "both-fast"),
-    // What is lost between turns the writer loses: it has 0.39 of what it does alone, the reader 0.53.
+    // What is lost between turns the writer loses: it has 0.42 of what it does alone, the reader 0.51.
     ("read-write", "both"),
-    // 0.894 for 0.9, 0.86 to 0.93 with seven other seeds: what the writer has while nobody is held back
-    // is seen in a second of the 20, and is a few percent off.
+    // 0.890 for 0.9 (200 times slower 0.86 to 0.93 with eight seeds): what the writer has while nobody
+    // is held back is seen in a second of the 20, and is a few percent off.
     ("light-heavy", "writers"),
     // The others have a tenth of the weight and half a turn each 0.9 s, in which there are 96 commits
     // of 8.3 ms: the 99th percentile is just what such a turn takes. It was none of it with whole
