@@ -475,16 +475,41 @@ static void settle_favoured(struct dt_dev *dev)
 		dt_path_lead(dev, dev->light.grp->own, LEAD_NS);
 }
 
+/*
+ * So many it asks for, 2^-4: what it has outstanding, or where it thinks between two
+ * bursts what it had in the mean since it was judged.
+ */
+static u64 asks(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	if (grp->nr_asked && dt_thinks(dev, grp))
+		return dt_div((u64)grp->asked << 4, grp->nr_asked);
+	return (grp->own->nr_queued + grp->own->nr_inflight + 1ull) << 4;
+}
+
+/*
+ * Whether what was found still holds if @grp is favoured now: others were held back
+ * for it while it was behind, or for another who asks for few, as by turns a process
+ * and the journal it waits for, so that they are all but the same others.
+ */
+static bool holds_for(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	const struct dt_light *light = &dev->light;
+
+	if (!grp || dev->limit == dev->depth || light->freeing)
+		return false;
+	return grp == light->behind ||
+	       (light->grp && asks(dev, light->grp) <= FEW << 4);
+}
+
 static void favour(struct dt_dev *dev, struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
+	bool holds = holds_for(dev, grp);
 
 	settle_favoured(dev);
 	set_favoured(dev, grp);
 	light->from_ns = dev->clock_ns;
-	/* Others were held back for it while it was behind: what was found holds. */
-	if (grp && grp == light->behind && dev->limit < dev->depth &&
-	    !light->freeing)
+	if (holds)
 		return;
 	dev->fit.alone = 0;
 	light->slow_then = grp ? grp->slow : 0;
@@ -530,17 +555,6 @@ static u64 latency_alone(const struct dt_dev *dev, const struct dt_group *grp,
 		return dt_min(grp->lat_alone_ns, all * grp->lat_min_ns);
 	return dt_max(grp->lat_min_ns,
 		      all * dt_cost_raw(&dev->fit, item->dir, item->sectors));
-}
-
-/*
- * So many it asks for, 2^-4: what it has outstanding, or where it thinks between two
- * bursts what it had in the mean since it was judged.
- */
-static u64 asks(const struct dt_dev *dev, const struct dt_group *grp)
-{
-	if (grp->nr_asked && dt_thinks(dev, grp))
-		return dt_div((u64)grp->asked << 4, grp->nr_asked);
-	return (grp->own->nr_queued + grp->own->nr_inflight + 1ull) << 4;
 }
 
 /* What a group may cost the others for so many requests; 2^-16 of what they do. */

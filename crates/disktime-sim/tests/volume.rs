@@ -177,41 +177,67 @@ fn less_in_the_volume_costs_nothing() {
     }
 }
 
-/// What who appends 4 KB and syncs commits in 8 s, beside nobody or `depth` reads of 4 KB of a tenth
-/// of the weight.
-fn commits(depth: Option<u32>) -> f64 {
-    let appends = Proc {
+/// What those who append 4 KB and sync commit in 8 s, each a group of such a weight, beside nobody or
+/// `depth` reads of 4 KB of weight 100.
+fn commits(weights: &[u32], depth: Option<u32>) -> Vec<f64> {
+    let region = 1 << 22;
+    let appends = |nr: usize| Proc {
         mix: Mix::Write,
         buffered: true,
         fsync_every: Some(1),
         sectors: 8,
-        ..Proc::new(0, 0, 1 << 22)
+        ..Proc::new(nr, nr as u64 * region, (nr as u64 + 1) * region)
     };
-    let mut procs = vec![appends];
+    let who = weights.len();
+    let mut procs: Vec<Proc> = (0..who).map(appends).collect();
     procs.extend(depth.map(|depth| Proc {
         pattern: Pattern::Random,
         sectors: 8,
         depth,
-        ..Proc::new(1, 1 << 22, 2 << 22)
+        ..Proc::new(who, who as u64 * region, (who as u64 + 1) * region)
     }));
     let nr = procs.len();
-    let setup = setup(&Spec::new(Model::Gp3), [1000, 100].into_iter(), procs);
+    let weights = weights.iter().copied().chain([100]);
+    let setup = setup(&Spec::new(Model::Gp3), weights, procs);
     let mut sim = Sim::new(setup, Silent).unwrap();
     (0..nr).for_each(|n| sim.start(n));
+    let flushes =
+        |sim: &Sim<Silent>| -> Vec<u64> { (0..who).map(|n| sim.tally(n).flushes).collect() };
     sim.run(2 * SEC).unwrap();
-    let before = sim.tally(0).flushes;
+    let before = flushes(&sim);
     sim.run(10 * SEC).unwrap();
     assert_eq!(sim.counts().faults, 0);
-    (sim.tally(0).flushes - before) as f64
+    flushes(&sim)
+        .iter()
+        .zip(before)
+        .map(|(now, then)| (now - then) as f64)
+        .collect()
 }
 
 /// Between two of his requests the deep one is alone, and does not ask for little because of that.
 #[test]
 fn who_commits_beside_a_deep_reader_has_most_of_what_he_has_alone() {
-    let alone = commits(None);
+    let alone = commits(&[1000], None)[0];
     for depth in [16, 32, 48, 64, 96, 128] {
-        let part = commits(Some(depth)) / alone;
+        let part = commits(&[1000], Some(depth))[0] / alone;
         println!("beside {depth} reads {part:.3} of {alone} commits");
         assert!(part > 0.8, "beside {depth} reads: {part:.3}");
+    }
+}
+
+/// A process and its journal are favoured by turns, and at each all of the reads were let in, to see what
+/// that is worth.
+#[test]
+fn two_who_commit_do_not_let_all_in_by_turns() {
+    let alone = commits(&[1000, 100], None);
+    for depth in [16, 32, 48, 64, 96, 128] {
+        let beside = commits(&[1000, 100], Some(depth));
+        let part: Vec<f64> = beside
+            .iter()
+            .zip(&alone)
+            .map(|(beside, alone)| beside / alone)
+            .collect();
+        println!("beside {depth} reads {part:.3?} of {alone:?} commits");
+        assert!(part[0] > 0.8, "beside {depth} reads: {part:.3?}");
     }
 }
