@@ -78,8 +78,9 @@
 #define COST_MAX		(1ll << 34)
 /* No cost changes by more than this in one window. */
 #define STEP_MAX		(ONE / 4)
-/* So often is gone over what is to be solved. */
+/* So often is gone over what is to be solved; so many steps in all. */
 #define SOLVE_ROUNDS		16
+#define SOLVE_STEPS		80
 
 void dt_fit_init(struct dt_fit *fit)
 {
@@ -279,7 +280,7 @@ void dt_fit_solve(struct dt_fit *fit, const struct dt_span *spans, u32 nr)
 						   worth(fit, &span->load)),
 				&span->load);
 	}
-	for (i = 0; i < SOLVE_ROUNDS * nr; i++) {
+	for (i = 0; i < dt_min(SOLVE_ROUNDS * nr, SOLVE_STEPS); i++) {
 		sum = parts(fit, &spans[i % nr].load, spans[i % nr].busy_ns,
 			    part);
 		move_costs(fit, part, ONE - dt_min(sum, 2 * ONE), 0);

@@ -346,8 +346,7 @@ void dt_depth_forget(struct dt_dev *dev, const struct dt_group *grp)
 {
 	struct dt_light *light = &dev->light;
 
-	if (dev->solo.grp == grp)
-		dt_solo_end(dev);
+	dt_solo_forget(dev, grp);
 	if (light->first == grp)
 		light->first = NULL;
 	if (light->awaited == grp)

@@ -463,7 +463,7 @@ struct dt_wide {
 	u64 after_ns;			/* so long after that it begins */
 };
 
-#define DT_SOLO_SPANS		4
+#define DT_SOLO_SPANS		8
 
 /* Who has the device for itself, to see what its requests take; see solo.c. */
 struct dt_solo {
@@ -492,8 +492,10 @@ struct dt_solo {
 	u64 partly_ns;			/* no such one before this */
 	u64 partly_off_ns;		/* how long none is, if one was too long */
 	u32 nr_open;			/* windows yet with nobody held back */
-	struct dt_span spans[DT_SOLO_SPANS + 1]; /* the last ones', and of all */
-	u32 nr_spans;
+	struct dt_span spans[DT_SOLO_SPANS + 1]; /* some of each group, and of all */
+	struct dt_group *whose[DT_SOLO_SPANS];	/* NULL: of one that is gone */
+	u32 nth[DT_SOLO_SPANS];		/* the lower, the older */
+	u32 nr_spans;			/* that there were */
 	struct dt_span together;	/* what all do, not alone */
 	u64 base[DT_NR_DIRS];		/* costs before the first */
 	u64 sector[DT_NR_DIRS];

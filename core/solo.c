@@ -15,7 +15,7 @@
  * fortieth of the time. Not where that would take long to make up for (a group
  * that is due little), and it ends where anybody comes or goes.
  *
- * The costs are those that the last few such spans agree with, all at once. They
+ * The costs are those that some such spans of each group agree with, all at once. They
  * are what makes equal groups equally slower than alone, whether or not the
  * device does more, or less, for two at a time than for one: only the scale of
  * all charges is taken from what they do together.
@@ -261,7 +261,7 @@ bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp)
 	return true;
 }
 
-void dt_solo_end(struct dt_dev *dev)
+static void end_solo(struct dt_dev *dev)
 {
 	struct dt_solo *solo = &dev->solo;
 	struct dt_group *grp = solo->grp;
@@ -367,6 +367,53 @@ static u32 enough_windows(const struct dt_dev *dev, const struct dt_load *load,
 	return bursts ? WINDOWS_CACHED : alike ? 2 : WINDOWS;
 }
 
+/*
+ * Which span is given up for one more of @grp: the oldest of those that are gone, or
+ * of the group that has most. What takes little time is looked at more often, and
+ * would else be all that is known.
+ */
+static u32 span_for(const struct dt_solo *solo, const struct dt_group *grp)
+{
+	u32 i, k, nr, most = 0, found = 0;
+
+	if (solo->nr_spans < DT_SOLO_SPANS)
+		return solo->nr_spans;
+	for (i = 0; i < DT_SOLO_SPANS; i++) {
+		nr = solo->whose[i] == grp;
+		for (k = 0; k < DT_SOLO_SPANS; k++)
+			nr += solo->whose[k] == solo->whose[i];
+		if (!solo->whose[i] || dt_list_empty(&solo->whose[i]->active))
+			nr = DT_SOLO_SPANS + 1;
+		if (nr > most ||
+		    (nr == most && solo->nth[i] < solo->nth[found])) {
+			most = nr;
+			found = i;
+		}
+	}
+	return found;
+}
+
+static void keep_span(struct dt_solo *solo, struct dt_group *grp)
+{
+	u32 i = span_for(solo, grp);
+
+	solo->spans[i] = solo->span;
+	solo->whose[i] = grp;
+	solo->nth[i] = solo->nr_spans++;
+}
+
+void dt_solo_forget(struct dt_dev *dev, const struct dt_group *grp)
+{
+	struct dt_solo *solo = &dev->solo;
+	u32 i;
+
+	if (solo->grp == grp)
+		end_solo(dev);
+	for (i = 0; i < DT_SOLO_SPANS; i++)
+		if (solo->whose[i] == grp)
+			solo->whose[i] = NULL;
+}
+
 void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 {
 	struct dt_solo *solo = &dev->solo;
@@ -391,7 +438,7 @@ void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	if (solo->partly)
 		solo->partly_off_ns = OFF_NS;
 	solo->grp->solo_round = solo->round;
-	solo->spans[solo->nr_spans++ % DT_SOLO_SPANS] = solo->span;
+	keep_span(solo, solo->grp);
 	dt_fit_solve(&dev->fit, solo->spans,
 		     dt_min(solo->nr_spans, DT_SOLO_SPANS));
 	solo->known = all_known(dev);
@@ -415,12 +462,12 @@ void dt_solo_note(struct dt_dev *dev)
 	if (solo->done || solo->nr_active != dev->nr_active ||
 	    2 * (outstanding(grp) + 1) < solo->outstanding ||
 	    took > LONGEST_NS) {
-		dt_solo_end(dev);
+		end_solo(dev);
 	} else if (solo->partly && took > partly_most(dev)) {
 		solo->partly_ns = dev->clock_ns + solo->partly_off_ns;
 		solo->partly_off_ns = dt_min(2 * solo->partly_off_ns,
 					     OFF_MOST_NS);
-		dt_solo_end(dev);
+		end_solo(dev);
 	} else if (!solo->quiet) {
 		solo->quiet = dev->nr_inflight == grp->own->nr_inflight;
 		dev->fit.settle = solo->quiet ? 1 : dev->depth;

@@ -23,8 +23,8 @@ dt_internal void dt_solo_unwritten(struct dt_dev *dev, u64 ns);
 dt_internal bool dt_solo_is_due(const struct dt_dev *dev,
 				const struct dt_group *grp);
 dt_internal bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp);
-/* All are served again. */
-dt_internal void dt_solo_end(struct dt_dev *dev);
+/* The group goes away; if it was alone all are served again. */
+dt_internal void dt_solo_forget(struct dt_dev *dev, const struct dt_group *grp);
 /* A request is complete meanwhile. */
 dt_internal void dt_solo_note(struct dt_dev *dev);
 /* A window of cost.c's is over, with one group alone or with all. */

@@ -728,6 +728,21 @@ fn unlike_groups_on_a_slow_drive_are_told_apart_by_what_each_does_alone() {
     assert!(progress.iter().all(|&p| p > 0.45), "{progress:?}");
 }
 
+/// A group whose requests take little time has a solo seven times as often as the other. In the long run what
+/// was known of its own requests was all that was, and that of the other's, as of solos at all, forgotten.
+#[test]
+fn what_is_seldom_looked_at_is_known_as_well() {
+    let loads = [(Mix::Read, 4, 256), (Mix::Read, 256, 256)];
+    each_keeps(
+        0.45,
+        slower(20),
+        loads,
+        [20 * SEC, 80 * SEC],
+        256,
+        [1, 2, 3],
+    );
+}
+
 /// A write has a solo of two seconds there, after which reads make up for it and nothing else is done: that
 /// was taken for what both do together, which did not fit what solos had said, and these were forgotten.
 #[test]
