@@ -1142,7 +1142,8 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		dt_depth_pause(dev);
 		return;
 	}
-	if (sample && dt_solo_is_due(dev, grp) && dt_solo_begin(dev, grp))
+	if (sample && dt_solo_is_due(dev, grp) &&
+	    dt_solo_begin(dev, grp, latency))
 		return;
 	dt_fit_note_light(dev, item);
 	if ((sample || item->light) && (dev->crowded || light->grp) &&

@@ -489,6 +489,7 @@ struct dt_solo {
 	u32 round;			/* since they told nothing; serial number */
 	u64 off_ns;			/* how long none is made, if so */
 	bool partly;			/* some could not fill the device */
+	u64 most_ns;			/* so long these wait at most */
 	u64 partly_ns;			/* no such one before this */
 	u64 partly_off_ns;		/* how long none is, if one was too long */
 	u32 nr_open;			/* windows yet with nobody held back */

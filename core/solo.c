@@ -26,8 +26,8 @@
  * for no less than a few, and not for much smaller ones, those that do have solos;
  * and all that is then done together is worth its time as well. Nobody is held back
  * (depth.c) before a few windows of that have been seen. The one that asks for few
- * waits meanwhile: no longer than PARTLY_NS, or than some of its requests where each
- * takes long, and less often. Where it is not over by then it is tried again after ten
+ * waits meanwhile: no longer than PARTLY_NS, or than some requests where each takes
+ * long, and less often. Where it is not over by then it is tried again after ten
  * seconds, twenty, and so on; on slow drives while it is favoured as well, when it is
  * looked what the others do beside it.
  *
@@ -56,6 +56,8 @@
 #include "entity.h"
 #include "solo.h"
 
+/* Nobody fills a device with fewer, however few are let in. */
+#define FILLS_LEAST		16
 /* So many windows at most in one. */
 #define WINDOWS			3
 /* Of writes behind a cache, which come in bursts, while they take no longer. */
@@ -67,6 +69,7 @@
 /* Where others wait who do not fill the device; where each takes long, longer. */
 #define PARTLY_NS		(40 * DT_NSEC_PER_MSEC)
 #define PARTLY_LOOKS		32
+#define PARTLY_STAYS		4
 /* Each group's come after so many times what the last one took: the second, */
 #define PART_SECOND		4
 /* some more, */
@@ -127,7 +130,9 @@ static u32 outstanding(const struct dt_group *grp)
 /* All but the one that has just been completed, and a few. */
 static bool fills(const struct dt_dev *dev, const struct dt_group *grp)
 {
-	return outstanding(grp) + 1 + dev->depth / 16 >= dev->depth;
+	u32 depth = dt_max(dev->depth, dt_min(dev->depth_hw, FILLS_LEAST));
+
+	return outstanding(grp) + 1 + depth / 16 >= depth;
 }
 
 bool dt_solo_all_may(const struct dt_dev *dev)
@@ -231,7 +236,19 @@ static void keep_costs(u64 to[DT_NR_DIRS], const u64 from[DT_NR_DIRS])
 	to[DT_WRITE] = from[DT_WRITE];
 }
 
-bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp)
+/*
+ * How long others wait who do not fill the device. Before they were judged it is not
+ * known how long all takes there, but that each of these stays for @stay_ns.
+ */
+static u64 partly_most(const struct dt_dev *dev, u64 stay_ns)
+{
+	u64 more = dev->light.look_ns - DT_NSEC_PER_MSEC;
+
+	return dt_min(dt_max(PARTLY_NS + PARTLY_LOOKS * more,
+			     PARTLY_STAYS * stay_ns), ENOUGH_NS);
+}
+
+bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp, u64 stay_ns)
 {
 	bool partly = !dt_solo_all_may(dev);
 	struct dt_solo *solo = &dev->solo;
@@ -254,6 +271,7 @@ bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp)
 	solo->outstanding = dt_min(outstanding(grp), dev->depth);
 	solo->windows = 0;
 	solo->from_ns = dev->clock_ns;
+	solo->most_ns = partly_most(dev, stay_ns);
 	dev->light.first = grp;
 	dev->limit = 0;
 	/* No window until the others' are done. */
@@ -430,7 +448,11 @@ void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 		solo->span.load.sectors[dir] += load->sectors[dir];
 	}
 	solo->span.busy_ns += busy_ns;
-	solo->windows++;
+	/* What has begun is not given up for the little that is missing. */
+	if (!solo->windows++)
+		solo->most_ns = dt_max(solo->most_ns,
+				       dt_min(dev->clock_ns - solo->from_ns +
+					      WINDOWS * busy_ns, ENOUGH_NS));
 	if (solo->windows < enough_windows(dev, load, agree(worth, then)) &&
 	    dev->clock_ns - solo->from_ns < ENOUGH_NS)
 		return;
@@ -445,14 +467,6 @@ void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	begin_together(dev);
 }
 
-/* How long others wait who do not fill the device. */
-static u64 partly_most(const struct dt_dev *dev)
-{
-	u64 more = dev->light.look_ns - DT_NSEC_PER_MSEC;
-
-	return dt_min(PARTLY_NS + PARTLY_LOOKS * more, ENOUGH_NS);
-}
-
 void dt_solo_note(struct dt_dev *dev)
 {
 	struct dt_solo *solo = &dev->solo;
@@ -463,7 +477,7 @@ void dt_solo_note(struct dt_dev *dev)
 	    2 * (outstanding(grp) + 1) < solo->outstanding ||
 	    took > LONGEST_NS) {
 		end_solo(dev);
-	} else if (solo->partly && took > partly_most(dev)) {
+	} else if (solo->partly && took > solo->most_ns) {
 		solo->partly_ns = dev->clock_ns + solo->partly_off_ns;
 		solo->partly_off_ns = dt_min(2 * solo->partly_off_ns,
 					     OFF_MOST_NS);

@@ -22,7 +22,8 @@ dt_internal void dt_solo_unwritten(struct dt_dev *dev, u64 ns);
 /* Whether it is time that this group were alone; and so it is, if it may. */
 dt_internal bool dt_solo_is_due(const struct dt_dev *dev,
 				const struct dt_group *grp);
-dt_internal bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp);
+dt_internal bool dt_solo_begin(struct dt_dev *dev, struct dt_group *grp,
+			       u64 stay_ns);
 /* The group goes away; if it was alone all are served again. */
 dt_internal void dt_solo_forget(struct dt_dev *dev, const struct dt_group *grp);
 /* A request is complete meanwhile. */

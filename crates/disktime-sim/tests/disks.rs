@@ -845,6 +845,15 @@ fn eight_large_requests_have_no_more_than_what_they_take() {
     }
 }
 
+/// On a slow drive the others' solo takes longer than was left to it before anybody was judged, and was tried again
+/// after ten seconds: until then the first had 0.7, or the others 0.35. And with few let in the first looked as if
+/// it filled the drive, and had solos itself: 0.35 and 0.45.
+#[test]
+fn solos_on_a_slow_drive_are_seen_to_their_end_at_once() {
+    let loads = [(Mix::Write, 128, 8), (Mix::Read, 128, 256)];
+    each_keeps(0.44, slower(20), loads, [8 * SEC, 20 * SEC], 256, 1..=6);
+}
+
 /// To see what the others do alone it is kept waiting, seldom and for some 10 ms. When it was favoured,
 /// and is no more, it waits until the others have had as much as it: for 317 ms in one of these, and
 /// longer where it was favoured for longer, of which a tenth of a second is left.
