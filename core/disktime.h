@@ -463,7 +463,7 @@ struct dt_wide {
 	u64 after_ns;			/* so long after that it begins */
 };
 
-#define DT_SOLO_SPANS		8
+#define DT_SOLO_SPANS		6
 
 /* Who has the device for itself, to see what its requests take; see solo.c. */
 struct dt_solo {
