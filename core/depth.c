@@ -122,8 +122,6 @@
 #define FEW			8
 /* What is less than one counts for it to begin with; 2^-16. */
 #define HALF			32768
-/* Nobody fills a device with so few. */
-#define LITTLE			16
 /* So much is left to others that it costs them nothing. */
 #define FOR_NOTHING		(65536 - LOSS / 4)
 
@@ -288,7 +286,7 @@ static inline bool holds_part(const struct dt_dev *dev,
 	const struct dt_entity *own = grp->own;
 	u32 held = own->nr_queued + own->nr_inflight;
 
-	return (nr + (held > LITTLE)) * held <= dev->wide.little;
+	return (nr + (held > DT_LITTLE)) * held <= dev->wide.little;
 }
 
 static inline bool holds_little(const struct dt_dev *dev,

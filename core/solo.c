@@ -56,8 +56,6 @@
 #include "entity.h"
 #include "solo.h"
 
-/* Nobody fills a device with fewer, however few are let in. */
-#define FILLS_LEAST		16
 /* So many windows at most in one. */
 #define WINDOWS			3
 /* Of writes behind a cache, which come in bursts, while they take no longer. */
@@ -127,10 +125,10 @@ static u32 outstanding(const struct dt_group *grp)
 	return grp->own->nr_queued + grp->own->nr_inflight;
 }
 
-/* All but the one that has just been completed, and a few. */
+/* All but the one that has just been completed, and a few, however few are let in. */
 static bool fills(const struct dt_dev *dev, const struct dt_group *grp)
 {
-	u32 depth = dt_max(dev->depth, dt_min(dev->depth_hw, FILLS_LEAST));
+	u32 depth = dt_max(dev->depth, dt_min(dev->depth_hw, DT_LITTLE));
 
 	return outstanding(grp) + 1 + depth / 16 >= depth;
 }

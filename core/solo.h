@@ -5,6 +5,9 @@
 
 #include "disktime.h"
 
+/* Nobody fills a device with fewer. */
+#define DT_LITTLE		16
+
 /* Forget what was found: the device or its depth has changed. */
 dt_internal void dt_solo_init(struct dt_dev *dev);
 /*
