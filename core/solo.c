@@ -20,6 +20,10 @@
  * device does more, or less, for two at a time than for one: only the scale of
  * all charges is taken from what they do together.
  *
+ * Where the block layer has so few requests that none of the groups has as many as would
+ * fill the device, as with two or more on a drive that takes more than 256, who waits for
+ * more counts as if it had them.
+ *
  * Who has few requests outstanding does not fill the device, and alone would not
  * show what it takes of it. But what the others do alone, and what all do together,
  * says what they lack when it is there. So where some fill it, and who does not asks
@@ -125,12 +129,28 @@ static u32 outstanding(const struct dt_group *grp)
 	return grp->own->nr_queued + grp->own->nr_inflight;
 }
 
+/*
+ * There are requests enough to fill the device, but not half of it with those of each,
+ * and it has some of them and waits for others (gate.c). How many it could use is seen
+ * when it is alone: then it has those that the others have in the device.
+ */
+static bool waits_for_more(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	u32 held = dev->nr_queued + dev->nr_granted + dev->nr_inflight;
+
+	return grp->own->nr_waiting && dev->tags >= dev->depth &&
+	       2ull * dev->tags <= (u64)dev->nr_active * dev->depth &&
+	       outstanding(grp) >= LITTLE_LEAST &&
+	       held + 1 + dev->depth / 16 >= dev->depth;
+}
+
 /* All but the one that has just been completed, and a few, however few are let in. */
 static bool fills(const struct dt_dev *dev, const struct dt_group *grp)
 {
 	u32 depth = dt_max(dev->depth, dt_min(dev->depth_hw, DT_LITTLE));
 
-	return outstanding(grp) + 1 + depth / 16 >= depth;
+	return outstanding(grp) + 1 + depth / 16 >= depth ||
+	       waits_for_more(dev, grp);
 }
 
 bool dt_solo_all_may(const struct dt_dev *dev)
@@ -446,6 +466,11 @@ void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 		solo->span.load.sectors[dir] += load->sectors[dir];
 	}
 	solo->span.busy_ns += busy_ns;
+	/* Half of what it can have by now, or it does not fill the device. */
+	if (!solo->windows)
+		solo->outstanding = dt_min(dev->depth, dev->tags -
+					   (dev->nr_queued -
+					    solo->grp->own->nr_queued));
 	/* What has begun is not given up for the little that is missing. */
 	if (!solo->windows++)
 		solo->most_ns = dt_max(solo->most_ns,

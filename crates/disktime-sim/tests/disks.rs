@@ -1111,6 +1111,15 @@ fn who_asks_for_few_finds_requests_that_another_would_take() {
     assert!(progress.iter().all(|&p| p > 0.37), "{progress:?}");
 }
 
+/// The same 256 are not enough for two who have as many outstanding each: neither was seen to fill the
+/// drive, and what their requests take was never looked at. With 256 KB the first had 0.25.
+#[test]
+fn who_waits_for_a_request_could_fill_the_drive() {
+    let loads = [4, 256].map(|kib| (Mix::Read, kib, 256));
+    let window = [2 * SEC, 4 * SEC];
+    each_keeps(0.48, ssd::Params::nvme(), loads, window, 256, 1..=2);
+}
+
 /// One reader asks for 0.07 of the drive. Costs that are learned beside it do not say so, which
 /// must not be at its neighbour's expense. Where both do the same it is less than a tenth of what the
 /// neighbour does alone, what the reader takes itself included.
