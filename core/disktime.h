@@ -454,6 +454,10 @@ struct dt_wide {
 	u32 limit_then;			/* light.limit_then */
 	struct dt_thin thin;
 	u64 next_ns;			/* it is not changed for that before */
+	u32 nr_then;			/* groups when it became less than all */
+	u64 less_ns;			/* when that was */
+	u64 doubt_ns;			/* it was wrong, and does not before this, */
+	u64 doubt_for_ns;		/* for so long */
 	u32 large;			/* sectors of the largest of these */
 	u64 large_ns;			/* it counts until then */
 	u64 reads_ns;			/* and reads, if there were any */
@@ -478,6 +482,7 @@ struct dt_solo {
 	u64 from_ns;
 	u64 owed_ns;			/* to the others, as the last one took so long */
 	u64 owed_until_ns;
+	u64 over_ns;			/* the end of the last one */
 	u64 calm_ns;			/* from then on a cache is as full as it ever is */
 	u64 next_ns;			/* none before this */
 

@@ -316,6 +316,7 @@ static void end_solo(struct dt_dev *dev)
 	solo->owed_ns = solo->span.load.nr[DT_WRITE] || dev->spells.both ?
 			0 : dt_min(took, OWED_MOST_NS);
 	solo->owed_until_ns = dev->clock_ns + OWED_PART * took;
+	solo->over_ns = dev->clock_ns;
 	if (dt_has_cache(dev) && !solo->span.load.nr[DT_WRITE])
 		dt_solo_unwritten(dev, took);
 	solo->grp = NULL;

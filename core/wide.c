@@ -38,6 +38,11 @@
  * depth stays as it is. It is looked at by some requests' time in the device, while
  * nobody is held back (depth.c), and comes back in the same way.
  *
+ * Where large requests fill a drive all of them stay for long as well. But with fewer in
+ * flight none does, and all are let in again. Where that is so within a second, and the
+ * groups are the same, it is not believed again for a quarter of a second, half of one,
+ * and so on.
+ *
  * What it is worth: on a volume of 3000 I/Os and 125 MB a second, 4 KB reads by 2 with
  * five times the weight of 1 MB reads by 32 did 8 a second, and do 790. Two groups of
  * 4 KB by 64, which all fit into it, had half of it each whatever their weights, and
@@ -94,6 +99,10 @@
 #define LITTLE_ENOUGH		32
 /* That of the last so many is the mean; 2^-STAY_SHIFT. */
 #define STAY_SHIFT		3
+/* Less that lasts for no longer than this was wrong; no less for so long. */
+#define LESS_LASTS_NS		DT_NSEC_PER_SEC
+#define DOUBT_NS		(250 * DT_NSEC_PER_MSEC)
+#define DOUBT_MOST_NS		(8 * DT_NSEC_PER_SEC)
 /* Between two changes: this, and what so many stays take. */
 #define CHANGE_NS		(32 * DT_NSEC_PER_MSEC)
 #define CHANGE_STAYS		4
@@ -323,6 +332,9 @@ static u32 enough(struct dt_dev *dev, const struct dt_item *item, u32 most)
 		return most;
 	nr = dt_max(dt_div(wide->room, wide->stay_ns),
 		    dt_max(wide->thin.enough, ENOUGH_LEAST));
+	if (wide->usual == wide->full && !wide->thin.enough &&
+	    dt_before(dev->clock_ns, wide->doubt_ns))
+		return most;
 	if (dt_before(dev->clock_ns, wide->next_ns))
 		return dt_min(wide->usual, most);
 	if (all && most == wide->full && thins_out(dev, item, nr)) {
@@ -337,6 +349,24 @@ static u32 enough(struct dt_dev *dev, const struct dt_item *item, u32 most)
 	return (u32)dt_min(nr, most);
 }
 
+/*
+ * All are let in again, as no request stays for long. The same groups as when they did:
+ * they were too few, then, and it is no other load.
+ */
+static void doubt(struct dt_dev *dev)
+{
+	struct dt_wide *wide = &dev->wide;
+
+	if (dev->nr_active < 2 || dev->nr_active != wide->nr_then)
+		return;
+	if (dev->clock_ns - wide->less_ns < LESS_LASTS_NS)
+		wide->doubt_for_ns = dt_min(dt_max(2 * wide->doubt_for_ns,
+						   DOUBT_NS), DOUBT_MOST_NS);
+	else
+		wide->doubt_for_ns = 0;
+	wide->doubt_ns = dev->clock_ns + wide->doubt_for_ns;
+}
+
 void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_wide *wide = &dev->wide;
@@ -344,8 +374,10 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 
 	if (item->dir == DT_READ)
 		wide->reads_ns = dev->clock_ns + LARGE_NS;
+	/* Of a solo there is as much in flight as the device takes, all of one kind. */
 	if (dev->tun.depth || dev->light.probing || dev->solo.grp ||
-	    dev->spells.phase) {
+	    dev->spells.phase ||
+	    dt_before(item->dispatch_ns, dev->solo.over_ns)) {
 		/* Turns need all that there is: small ones do not wait for large ones. */
 		if (dev->spells.phase && wide->thin.enough &&
 		    wide->usual != wide->full)
@@ -371,9 +403,15 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 		return;
 	if (dt_is_wide(dev))
 		dt_wide_end(dev);
+	if (wide->usual == wide->full) {
+		wide->nr_then = dev->nr_active;
+		wide->less_ns = dev->clock_ns;
+	}
 	/* Another load needs more, and may need another number of them. */
-	if (usual == wide->full)
+	if (usual == wide->full) {
 		wide->thin.enough = 0;
+		doubt(dev);
+	}
 	set_usual(dev, usual);
 }
 
