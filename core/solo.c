@@ -71,7 +71,7 @@
 /* Where others wait who do not fill the device; where each takes long, longer. */
 #define PARTLY_NS		(40 * DT_NSEC_PER_MSEC)
 #define PARTLY_LOOKS		32
-#define PARTLY_STAYS		4
+#define PARTLY_STAYS		6
 /* Each group's come after so many times what the last one took: the second, */
 #define PART_SECOND		4
 /* some more, */
