@@ -230,7 +230,9 @@ impl VmCase {
         let _in_use = kernel::in_use(&self.kernel)?;
         for _ in 0..EMULATOR_RETRIES {
             let outcome = Machine::new(self, &kernel, accel, Mode::Case, progress)?.run(on_log)?;
-            match emulators_fault(&outcome.status, &outcome.console) {
+            let what = emulators_fault(&outcome.status, &outcome.console)
+                .or_else(|| self.never_came_up(&outcome));
+            match what {
                 Some(what) if accel == "tcg" => {
                     progress.line(&format!("{}: the emulator {what}; again", self.name));
                 }
@@ -238,6 +240,12 @@ impl VmCase {
             }
         }
         Machine::new(self, &kernel, accel, Mode::Case, progress)?.run(on_log)
+    }
+
+    /// A machine that stands still on its way up, where nothing that is tested here was loaded yet.
+    fn never_came_up(&self, outcome: &VmOutcome) -> Option<&'static str> {
+        (outcome.status == Status::TimedOut && outcome.boot_ms.is_none() && self.modules.is_empty())
+            .then_some("did not come up")
     }
 
     /// Boots into an interactive shell on this terminal and returns when it ends. `cmd`, `out_dir`
@@ -778,6 +786,27 @@ fn loops(cpuinfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_before_anything_was_loaded_a_machine_did_not_come_up() {
+        let case = VmCase::new("case", &["true"]);
+        let outcome = |status: Status, boot_ms| VmOutcome {
+            status,
+            log: String::new(),
+            console: String::new(),
+            out_dir: None,
+            boot_ms,
+            total_ms: 1,
+            accel: "tcg",
+        };
+        let late = |boot_ms| outcome(Status::TimedOut, boot_ms);
+        assert!(case.never_came_up(&late(None)).is_some());
+        assert!(case.never_came_up(&late(Some(4000))).is_none());
+        let early = outcome(Status::Broken("it ended".into()), None);
+        assert!(case.never_came_up(&early).is_none());
+        let loads = case.module("disktime.ko", "");
+        assert!(loads.never_came_up(&late(None)).is_none());
+    }
 
     #[test]
     fn only_what_no_program_can_do_is_the_emulators_fault() {

@@ -399,8 +399,12 @@ fn describe(case: &VmCase, result: &Result<VmOutcome>) -> String {
     let first = console::first_complaint(&outcome.console, 40).map_or(String::new(), |text| {
         format!("  console, from the first complaint on:\n{}", indent(text))
     });
+    let up = match outcome.boot_ms {
+        Some(_) => "",
+        None => ", before init was ready",
+    };
     format!(
-        "FAIL {name} ({seconds:.1} s): {}\n  log, its end:\n{}{first}  console, its end:\n{}  \
+        "FAIL {name} ({seconds:.1} s): {}{up}\n  log, its end:\n{}{first}  console, its end:\n{}  \
          reproduce with: {}",
         outcome.status,
         indent(console::tail(&outcome.log, 25)),
