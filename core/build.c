@@ -18,6 +18,7 @@
 #include "thin.c"
 #include "serial.c"
 #include "wide.c"
+#include "lead.c"
 #include "depth.c"
 #include "park.c"
 #include "chain.c"

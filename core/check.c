@@ -276,9 +276,10 @@ static int check_hold(const struct dt_dev *dev)
 		/*
 		 * Between these two it depends on who is first in line, which
 		 * a new weight may change; something is in flight then, and
-		 * its completion will tell.
+		 * its completion will tell. So it is while others wait for
+		 * somebody (lead.c).
 		 */
-		if (!dt_room_for(dev, false) &&
+		if ((!dt_room_for(dev, false) || dev->lead.grp) &&
 		    (dev->nr_inflight || dev->holding) &&
 		    dev->nr_inflight < dev->depth_hw)
 			return 0;

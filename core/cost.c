@@ -44,6 +44,7 @@
  * group (256 groups that do the same would each have to learn it).
  */
 #include "cost.h"
+#include "lead.h"
 #include "solo.h"
 #include "spell.h"
 #include "wide.h"
@@ -435,7 +436,7 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	}
 	/* It was full until now, but for a few, or somebody waits. */
 	if (!dev->nr_queued &&
-	    dev->nr_inflight + 1 + dev->depth / 16 < dev->depth)
+	    dev->nr_inflight + 1 + dt_asked(dev) / 16 < dt_asked(dev))
 		fit->starved = true;
 	busy_ns = dev->busy_ns - fit->busy_from_ns;
 	if (likely(busy_ns < WINDOW_NS))

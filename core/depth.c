@@ -73,6 +73,7 @@
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
+#include "lead.h"
 #include "pace.h"
 #include "serial.h"
 #include "solo.h"
@@ -286,13 +287,19 @@ static inline bool holds_part(const struct dt_dev *dev,
 	const struct dt_entity *own = grp->own;
 	u32 held = own->nr_queued + own->nr_inflight;
 
-	return (nr + (held > DT_LITTLE)) * held <= dev->wide.little;
+	return (nr + (held > DT_LITTLE)) * held <=
+	       dt_min(dev->wide.little, dev->lead.asked);
 }
 
 static inline bool holds_little(const struct dt_dev *dev,
 				const struct dt_group *grp)
 {
 	return holds_part(dev, grp, dev->nr_active);
+}
+
+bool dt_is_well_off(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return grp->well_off && holds_little(dev, grp);
 }
 
 /*
@@ -345,6 +352,7 @@ void dt_depth_forget(struct dt_dev *dev, const struct dt_group *grp)
 	struct dt_light *light = &dev->light;
 
 	dt_solo_forget(dev, grp);
+	dt_lead_forget(dev, grp);
 	if (light->first == grp)
 		light->first = NULL;
 	if (light->awaited == grp)
@@ -397,8 +405,11 @@ static inline bool is_crowded(struct dt_dev *dev, const struct dt_item *item,
 static inline void watch(struct dt_dev *dev, const struct dt_item *item,
 			 u64 latency)
 {
-	if (unlikely(is_crowded(dev, item, latency) != dev->crowded))
-		set_crowded(dev, !dev->crowded);
+	bool crowded = is_crowded(dev, item, latency);
+
+	/* While others wait for it, somebody finds little that is in the way. */
+	if (unlikely(crowded != dev->crowded) && !dev->lead.grp)
+		set_crowded(dev, crowded);
 }
 
 /* The same while somebody is held back, and with what probes say. */
@@ -411,7 +422,8 @@ static inline void watch_probe(struct dt_dev *dev, const struct dt_item *item,
 
 	if (quiet && 8 * latency < 7 * grp->lat_min_ns)
 		light->probe_every_ns = PROBE_EVERY_NS;
-	crowded = is_crowded(dev, item, latency) || dev->limit < dev->depth;
+	crowded = is_crowded(dev, item, latency) || dev->limit < dev->depth ||
+		  dev->lead.grp;
 	if (crowded != dev->crowded)
 		set_crowded(dev, crowded);
 	if (quiet) {
@@ -1125,8 +1137,10 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		quiet = light->quiet_ns &&
 			!dt_before(item->dispatch_ns, light->quiet_ns);
 	}
-	if (sample)
+	if (sample) {
 		dt_wide_note(dev, item);
+		dt_lead_note(dev, item);
+	}
 	watch_probe(dev, item, latency, quiet);
 	if (dev->solo.grp) {
 		dt_solo_note(dev);

@@ -17,6 +17,9 @@ dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
 /* Nobody is favoured or held back for now; what was found before holds afterwards. */
 dt_internal void dt_depth_pause(struct dt_dev *dev);
 dt_internal void dt_depth_resume(struct dt_dev *dev);
+/* Who asks for little could use much, and has it. */
+dt_internal bool dt_is_well_off(const struct dt_dev *dev,
+				const struct dt_group *grp);
 /* With no room left: whether what would be dispatched now goes beyond that. */
 dt_internal bool dt_lets_through(struct dt_dev *dev);
 /* A request is complete, and no longer counted. */

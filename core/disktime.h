@@ -209,6 +209,8 @@ struct dt_group {
 	u32 solo_round;			/* of solos, in which its last was */
 	u64 solo_ns;			/* none before this */
 	bool well_off;			/* not late, and could use much */
+	u64 lead_ns;			/* nobody waits for it until then, */
+	u8 lead_off;			/* as so often it was for nothing */
 	bool paused;			/* in its last turn, with nothing to do */
 	u8 nr_apart;			/* see chain.c */
 	u64 apart_until_ns;
@@ -465,6 +467,20 @@ struct dt_wide {
 	u64 from_ns;			/* since when, if it is */
 	u64 calm_ns;			/* since when all is alike, and nobody light */
 	u64 after_ns;			/* so long after that it begins */
+};
+
+/* Who is behind has all in the device, and who is ahead waits; see lead.c. */
+struct dt_lead {
+	struct dt_group *grp;		/* that is behind, or NULL */
+	u32 asked;			/* the most that any has outstanding, of late */
+	u32 asked_now;			/* and since this is looked at */
+	u64 asked_ns;			/* until then */
+	u64 most_ns;			/* so far ahead may others be */
+	u64 from_ns;			/* since when it is behind */
+	u64 time_ns;			/* what it had been charged then */
+	u64 until_ns;			/* it is seen by then whether that helps */
+	u64 writes_ns;			/* there were writes until this */
+	u64 unlike_ns;			/* and requests that are not alike */
 };
 
 #define DT_SOLO_SPANS		6
@@ -801,6 +817,7 @@ struct dt_dev {
 	u32 nr_heavy;			/* so many of those are in flight */
 	struct dt_light light;
 	struct dt_wide wide;
+	struct dt_lead lead;
 	struct dt_serial serial;
 	struct dt_solo solo;
 	u64 slice_ns;			/* of a turn; 0: there are no turns */

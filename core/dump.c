@@ -80,6 +80,7 @@ static void dump_dev(const struct dt_dev *dev, struct text *text)
 	put_num(text, " depth=", dev->depth);
 	put_num(text, " usual=", dev->wide.usual);
 	put_num(text, " enough=", dev->wide.thin.enough);
+	put_num(text, " asked=", dt_asked(dev));
 	put_num(text, " serial=", dev->serial.phase);
 	put_num(text, " tags=", dev->tags);
 	put_num(text, " service_ns=", dev->service_ns);

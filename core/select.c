@@ -795,7 +795,8 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 	     (dev->commits.phase || dt_commits_watch(dev, now))))
 		return false;
 	light = dt_is_light(dev, grp);
-	if (!dt_room_for(dev, light))
+	if (!dt_room_for(dev, light) ||
+	    (unlikely(dev->lead.grp) && dev->lead.grp != grp))
 		return false;
 	dt_clock_inline(dev, now);
 	item->queue = queue;

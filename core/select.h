@@ -4,6 +4,7 @@
 
 #include "depth.h"
 #include "disktime.h"
+#include "lead.h"
 #include "serial.h"
 
 /*
@@ -42,7 +43,8 @@ static inline bool dt_has_plenty(const struct dt_dev *dev)
 static inline bool dt_fits(struct dt_dev *dev)
 {
 	return dev->nr_queued &&
-	       (dt_room_for(dev, false) ||
+	       ((dt_room_for(dev, false) &&
+		 (likely(!dev->lead.grp) || !dt_lead_waits(dev))) ||
 		(dev->nr_inflight < dev->depth_hw && dt_lets_through(dev)));
 }
 

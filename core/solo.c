@@ -58,6 +58,7 @@
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
+#include "lead.h"
 #include "solo.h"
 
 /* So many windows at most in one. */
@@ -147,7 +148,7 @@ static bool waits_for_more(const struct dt_dev *dev, const struct dt_group *grp)
 /* All but the one that has just been completed, and a few, however few are let in. */
 static bool fills(const struct dt_dev *dev, const struct dt_group *grp)
 {
-	u32 depth = dt_max(dev->depth, dt_min(dev->depth_hw, DT_LITTLE));
+	u32 depth = dt_max(dt_asked(dev), dt_min(dev->depth_hw, DT_LITTLE));
 
 	return outstanding(grp) + 1 + depth / 16 >= depth ||
 	       waits_for_more(dev, grp);
@@ -469,7 +470,7 @@ void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	solo->span.busy_ns += busy_ns;
 	/* Half of what it can have by now, or it does not fill the device. */
 	if (!solo->windows)
-		solo->outstanding = dt_min(dev->depth, dev->tags -
+		solo->outstanding = dt_min(dt_asked(dev), dev->tags -
 					   (dev->nr_queued -
 					    solo->grp->own->nr_queued));
 	/* What has begun is not given up for the little that is missing. */

@@ -845,6 +845,24 @@ fn eight_large_requests_have_no_more_than_what_they_take() {
     }
 }
 
+/// Together they have fewer than the drive takes, or one of them waits and the other has all of its in there: whoever
+/// was ahead, each was sent as soon as it was asked for. The first of each had 0.96, 0.12, 0.94, 0.31 and 0.98, the
+/// second 0.05, 0.88, 0.06, 0.69 and 0.01.
+#[test]
+fn who_is_ahead_waits_for_who_has_all_in_the_drive() {
+    let read = |kib, depth| (Mix::Read, kib, depth);
+    for loads in [
+        [read(256, 64), read(4, 128)],
+        [read(16, 128), read(1024, 16)],
+        [read(1024, 256), read(16, 128)],
+        [read(128, 8), read(256, 32)],
+        [read(1024, 64), read(4, 128)],
+    ] {
+        let window = [2 * SEC, 3 * SEC];
+        each_keeps(0.44, ssd::Params::nvme(), loads, window, 1024, 1..=2);
+    }
+}
+
 /// On a slow drive the others' solo takes longer than was left to it before anybody was judged, and was tried again
 /// after ten seconds: until then the first had 0.7, or the others 0.35. And with few let in the first looked as if
 /// it filled the drive, and had solos itself: 0.35 and 0.45.

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Lead: who is ahead waits for who has all in the device.
+ *
+ * Order decides among those that wait. Where a device takes all that is asked for
+ * nobody does: of 64 reads of 256 KB and 128 of 4 KB on a drive that takes 256, each
+ * is replaced as soon as it is done, whoever is ahead, and what each group gets is
+ * what its requests get from one another inside: 0.96 and 0.05 of what they do alone.
+ * It is no better where some wait, but not those of who is behind.
+ *
+ * So while a group that is behind has nothing left that could be sent, nobody else is
+ * sent anything who is further ahead of it than most_ns of disk time. The device is
+ * busy with what the group has in there, of which it is to be enough. What others
+ * have in flight is charged already, so that they stop when what is in there is worth
+ * that much, and the group soon has the device as far as it needs it.
+ *
+ * That is for costs that are known, and reads: what a drive writes is not seen where it
+ * lies in a cache, and with both it often does more than with either. It is not
+ * for who asks for so little that the others lose more by it than they need to, nor
+ * where all requests are alike, but for who asks for half of what another does: for
+ * these it is depth.c's to find how few of the others' do.
+ *
+ * A group may have too few requests to use what is due to it, or be behind as its
+ * requests are thought to cost too little. Then it stays behind however long the
+ * others wait. That is seen after some stays, and for twice as long nobody waits for
+ * it, then for four times, and so on.
+ *
+ * Asked. What groups of few requests cost was never learned there: a device
+ * counted as full with all of its slots, and had 192 of 256. But if its requests wait
+ * for each other it is as full with what one of them asks for as that one ever makes
+ * it, and what it does alone is what it is to be measured by. So with that much in
+ * flight it counts as full (cost.c, solo.c), while a second asks for more than a little.
+ *
+ * What it is worth (docs/DESIGN.md has more): of 47 pairs of readers, 4 KB to 1 MB by 8
+ * to 256 at random, on NVMe, who is worse off has 0.52 of what it does alone, the
+ * geometric mean, for 0.36, and in the worst 0.39, for 0.02.
+ *
+ * Rejected: as many in flight as the largest asks for, so that the others wait (4 KB
+ * writes by 16 had 0.07: few are too few for 38 channels); to have who holds more be
+ * light (depth.c; 0.14 for 0.45 on a drive that takes 32); not to learn from windows in
+ * which others wait (what was wrong stays so, 0.27 for 0.50).
+ */
+#include "cost.h"
+#include "depth.h"
+#include "entity.h"
+#include "lead.h"
+
+/* On a drive that takes fewer, hardly anybody leaves room for others. */
+#define DEPTH_LEAST		64
+/* No more groups than that are gone through. */
+#define FRONT_GROUPS		16
+/* Nobody waits for who has fewer in the device; half of it is enough meanwhile. */
+#define INSIDE_LEAST		8
+/* So far ahead may one be: this, and what so many requests cost. */
+#define FRONT_NS		DT_NSEC_PER_MSEC
+#define FRONT_REQUESTS		2
+/* Who asks for most, of this at least, is looked at for so long. */
+#define ASKED_NS		(100 * DT_NSEC_PER_MSEC)
+#define ASKED_LEAST		32
+/* It is seen after this, so many stays, and so many times what is in the device. */
+#define HELPS_NS		(10 * DT_NSEC_PER_MSEC)
+#define HELPS_STAYS		4
+#define HELPS_INSIDE		2
+/* If not it is tried again after 2^OFF_SHIFT times as long, and up to 2^OFF_MOST that. */
+#define OFF_SHIFT		1
+#define OFF_MOST		5
+/* After a write: for so long, and so many times as long as it stayed. */
+#define WRITES_NS		DT_NSEC_PER_SEC
+#define WRITES_STAYS		32
+/* After requests that are not alike. */
+#define UNALIKE_NS		(250 * DT_NSEC_PER_MSEC)
+
+void dt_lead_init(struct dt_dev *dev)
+{
+	dev->lead = (struct dt_lead) {
+		.asked = ~0u,
+		.asked_ns = dev->clock_ns,
+		.writes_ns = dev->clock_ns,
+		.unlike_ns = dev->clock_ns,
+	};
+}
+
+void dt_lead_forget(struct dt_dev *dev, const struct dt_group *grp)
+{
+	if (dev->lead.grp == grp)
+		dev->lead.grp = NULL;
+}
+
+static bool were_writes(const struct dt_dev *dev)
+{
+	return dt_before(dev->clock_ns, dev->lead.writes_ns);
+}
+
+/* By the last window of costs, or by this one so far. */
+static bool is_unlike(const struct dt_fit *fit)
+{
+	return !fit->alike || fit->least < fit->most ||
+	       dt_load_both(&fit->load);
+}
+
+/* For a while: of large requests so few are done that a window may have none. */
+static bool were_alike(const struct dt_dev *dev)
+{
+	return !dt_before(dev->clock_ns, dev->lead.unlike_ns);
+}
+
+/* The most that one of several has outstanding; ~0: all that there may be. */
+static u32 asks_most(const struct dt_dev *dev)
+{
+	u32 nr, most = 0, second = 0;
+	const struct dt_list *pos;
+	const struct dt_entity *own;
+
+	if (dev->depth < DEPTH_LEAST || dev->nr_active < 2 ||
+	    dev->nr_active > FRONT_GROUPS || dev->nr_waiting ||
+	    were_alike(dev) || were_writes(dev) ||
+	    (dev->lead.asked == ~0u && !dev->crowded))
+		return ~0u;
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
+		own = dt_active_group(pos)->own;
+		/* One of them may have been completed just now. */
+		nr = own->nr_queued + own->nr_inflight + 1;
+		if (nr > most) {
+			second = most;
+			most = nr;
+		} else {
+			second = dt_max(second, nr);
+		}
+	}
+	return most < ASKED_LEAST || second < INSIDE_LEAST ? ~0u : most;
+}
+
+static void note_asked(struct dt_dev *dev)
+{
+	struct dt_lead *lead = &dev->lead;
+
+	lead->asked_now = dt_max(lead->asked_now, asks_most(dev));
+	lead->asked = dt_max(lead->asked, lead->asked_now);
+	if (dt_before(dev->clock_ns, lead->asked_ns))
+		return;
+	lead->asked = lead->asked_now;
+	lead->asked_now = 0;
+	lead->asked_ns = dev->clock_ns + ASKED_NS;
+}
+
+/* How far it is behind at the level where it is furthest, in virtual time. */
+static s64 lag_of(const struct dt_group *grp)
+{
+	const struct dt_entity *ent;
+	const struct dt_level *level;
+	s64 most = 0;
+
+	for (ent = grp->own; ent->parent; ent = ent->parent) {
+		level = ent->parent->level;
+		if (level->lone != ent)
+			most = dt_max(most,
+				      (s64)(level->ready.vtime[ent->class] -
+					    ent->vdisktime));
+	}
+	return most;
+}
+
+static u64 time_of(const struct dt_group *grp)
+{
+	return grp->stats.time_ns[DT_READ] + grp->stats.time_ns[DT_WRITE];
+}
+
+static void set_behind(struct dt_dev *dev, struct dt_group *grp, u64 stay_ns)
+{
+	struct dt_lead *lead = &dev->lead;
+
+	lead->grp = grp;
+	lead->from_ns = dev->clock_ns;
+	/* What others have in there is done first. */
+	lead->until_ns = dev->clock_ns + HELPS_NS + HELPS_STAYS * stay_ns +
+			 HELPS_INSIDE * dev->estimates_ns;
+	lead->time_ns = time_of(grp);
+}
+
+static bool is_for_us(const struct dt_dev *dev)
+{
+	return dev->depth >= DEPTH_LEAST && dev->by_cost &&
+	       dt_costs_known(dev) && dev->plain && !were_writes(dev) &&
+	       !dev->solo.grp && !dev->light.probing &&
+	       !dev->wide.thin.on && dev->limit == dev->depth &&
+	       dev->nr_active <= FRONT_GROUPS;
+}
+
+/*
+ * It is no little that it has in the device, where there is room for others beside it,
+ * and it was not for nothing before.
+ */
+static bool may_be_waited_for(const struct dt_dev *dev,
+			      const struct dt_group *grp)
+{
+	u32 inside = grp->own->nr_inflight;
+
+	return inside >= INSIDE_LEAST &&
+	       inside + 1 + dev->depth / 16 < dev->depth && !dt_is_well_off(dev, grp) &&
+	       (!were_alike(dev) || 2 * (inside + 1) >= dt_asked(dev)) &&
+	       !dt_before(dev->clock_ns, grp->lead_ns);
+}
+
+static struct dt_group *furthest_behind(const struct dt_dev *dev)
+{
+	struct dt_group *grp, *found = NULL;
+	const struct dt_list *pos;
+	s64 lag, most = 0;
+
+	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
+		grp = dt_active_group(pos);
+		if (grp->own->nr_queued || !may_be_waited_for(dev, grp))
+			continue;
+		lag = lag_of(grp);
+		if (lag > most &&
+		    lag > (s64)dt_virtual(dev->lead.most_ns, grp->own->weight)) {
+			most = lag;
+			found = grp;
+		}
+	}
+	return found;
+}
+
+/* It had less than its share, and is as far behind as before. */
+static bool was_for_nothing(const struct dt_dev *dev)
+{
+	const struct dt_lead *lead = &dev->lead;
+	u64 took = dev->clock_ns - lead->from_ns;
+	u64 had = time_of(lead->grp) - lead->time_ns;
+
+	return 8 * had < 7 * ((dt_share_of(lead->grp) * took) >> 16) &&
+	       lag_of(lead->grp) > (s64)dt_virtual(2 * lead->most_ns,
+						   lead->grp->own->weight);
+}
+
+void dt_lead_note(struct dt_dev *dev, const struct dt_item *item)
+{
+	u64 stay_ns = dev->clock_ns - item->dispatch_ns;
+	struct dt_lead *lead = &dev->lead;
+	struct dt_group *grp;
+
+	if (item->dir == DT_WRITE)
+		lead->writes_ns = dev->clock_ns + WRITES_NS +
+				  WRITES_STAYS * stay_ns;
+	if (is_unlike(&dev->fit))
+		lead->unlike_ns = dev->clock_ns + UNALIKE_NS;
+	if (!dev->solo.grp && !dev->light.probing && !dev->spells.phase &&
+	    !dev->wide.thin.on)
+		note_asked(dev);
+	if (!is_for_us(dev)) {
+		lead->grp = NULL;
+		return;
+	}
+	lead->most_ns = FRONT_NS + FRONT_REQUESTS *
+			dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]);
+	grp = furthest_behind(dev);
+	if (grp && grp != lead->grp) {
+		set_behind(dev, grp, stay_ns);
+		return;
+	}
+	if (!lead->grp || dt_before(dev->clock_ns, lead->until_ns)) {
+		if (lead->grp && (lag_of(lead->grp) <= 0 ||
+				  (item->queue->grp == lead->grp &&
+				   !item->queue->grp->own->nr_queued &&
+				   !may_be_waited_for(dev, lead->grp))))
+			lead->grp = NULL;
+		return;
+	}
+	grp = lead->grp;
+	if (!was_for_nothing(dev)) {
+		grp->lead_off = 0;
+		set_behind(dev, grp, stay_ns);
+		return;
+	}
+	grp->lead_ns = dev->clock_ns + ((dev->clock_ns - lead->from_ns) <<
+					(OFF_SHIFT + grp->lead_off));
+	grp->lead_off += grp->lead_off < OFF_MOST;
+	lead->grp = NULL;
+}
+
+/* What stands for the group at this level, or NULL. */
+static const struct dt_entity *at_level(const struct dt_group *grp,
+					const struct dt_level *level)
+{
+	const struct dt_entity *ent;
+
+	for (ent = grp->own; ent->parent; ent = ent->parent)
+		if (ent->parent->level == level)
+			return ent;
+	return NULL;
+}
+
+noinline bool dt_lead_waits(struct dt_dev *dev)
+{
+	const struct dt_group *grp = dev->lead.grp;
+	const struct dt_entity *ent = &dev->root->ent, *behind;
+	const struct dt_spot *spot;
+	struct dt_level *level;
+
+	if (!dev->plain || dev->solo.grp || dt_favoured(dev) ||
+	    !dt_list_empty(&dev->express) || grp->own->nr_queued ||
+	    2 * grp->own->nr_inflight < INSIDE_LEAST)
+		return false;
+	/* Down to where the next one's way is another than the group's. */
+	while (ent->kind != DT_KIND_QUEUE) {
+		level = ent->level;
+		behind = at_level(grp, level);
+		if (!behind)
+			return false;
+		ent = level->lone;
+		if (!ent || !ent->ready.on) {
+			spot = dt_line_pick(&level->ready, dev->clock_ns);
+			if (!spot)
+				return false;
+			ent = DT_CONTAINER(spot, struct dt_entity, ready);
+		}
+		if (ent != behind)
+			return ent != level->lone &&
+			       ent->class == behind->class &&
+			       (s64)(ent->vdisktime - behind->vdisktime) >
+			       (s64)dt_virtual(dev->lead.most_ns,
+					       behind->weight);
+	}
+	return false;
+}

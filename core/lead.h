@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Lead: who is ahead waits for who has all in the device. See lead.c. */
+#ifndef DISKTIME_LEAD_H
+#define DISKTIME_LEAD_H
+
+#include "disktime.h"
+
+dt_internal void dt_lead_init(struct dt_dev *dev);
+/* A request is complete, one of several of each group. */
+dt_internal void dt_lead_note(struct dt_dev *dev, const struct dt_item *item);
+/* The group goes away. */
+dt_internal void dt_lead_forget(struct dt_dev *dev, const struct dt_group *grp);
+/* Whether who would be next has to wait for who is behind. */
+dt_internal bool dt_lead_waits(struct dt_dev *dev);
+
+/* With so many of one group the device is as full as it gets. */
+static inline u32 dt_asked(const struct dt_dev *dev)
+{
+	return dt_min(dev->depth, dev->lead.asked);
+}
+
+#endif /* DISKTIME_LEAD_H */
