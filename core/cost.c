@@ -435,8 +435,7 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 			dt_wide_end(dev);
 	}
 	/* It was full until now, but for a few, or somebody waits. */
-	if (!dev->nr_queued &&
-	    dev->nr_inflight + 1 + dt_asked(dev) / 16 < dt_asked(dev))
+	if (!dev->nr_queued && !dt_is_full(dev->nr_inflight, dt_asked(dev)))
 		fit->starved = true;
 	busy_ns = dev->busy_ns - fit->busy_from_ns;
 	if (likely(busy_ns < WINDOW_NS))

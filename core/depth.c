@@ -229,6 +229,7 @@ void dt_depth_init(struct dt_dev *dev)
 	set_favoured(dev, NULL);
 	dev->fit.alone = 0;
 	dt_solo_init(dev);
+	dt_lead_init(dev);
 	dev->quick[DT_READ] = (struct dt_quick) { 0 };
 	dev->quick[DT_WRITE] = (struct dt_quick) { 0 };
 	dev->light.then = NULL;

@@ -209,8 +209,6 @@ struct dt_group {
 	u32 solo_round;			/* of solos, in which its last was */
 	u64 solo_ns;			/* none before this */
 	bool well_off;			/* not late, and could use much */
-	u64 lead_ns;			/* nobody waits for it until then, */
-	u8 lead_off;			/* as so often it was for nothing */
 	bool paused;			/* in its last turn, with nothing to do */
 	u8 nr_apart;			/* see chain.c */
 	u64 apart_until_ns;
@@ -476,9 +474,6 @@ struct dt_lead {
 	u32 asked_now;			/* and since this is looked at */
 	u64 asked_ns;			/* until then */
 	u64 most_ns;			/* so far ahead may others be */
-	u64 from_ns;			/* since when it is behind */
-	u64 time_ns;			/* what it had been charged then */
-	u64 until_ns;			/* it is seen by then whether that helps */
 	u64 writes_ns;			/* there were writes until this */
 	u64 unlike_ns;			/* and requests that are not alike */
 };

@@ -214,6 +214,7 @@ void dt_dump(struct dt_dev *dev, void (*line)(void *arg, const char *text),
 		put_num(&text, " head_ns=", grp->head.read_ns);
 		put_num(&text, "/", grp->head.write_ns);
 		put_num(&text, " favoured=", grp == dev->light.grp);
+		put_num(&text, " waited_for=", grp == dev->lead.grp);
 		if (dev->turn_grp == grp)
 			put_num(&text, " turn_used_ns=", dev->turn_used_ns);
 		if (dev->chain.grp == grp)

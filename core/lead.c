@@ -20,10 +20,11 @@
  * where all requests are alike, but for who asks for half of what another does: for
  * these it is depth.c's to find how few of the others' do.
  *
- * A group may have too few requests to use what is due to it, or be behind as its
- * requests are thought to cost too little. Then it stays behind however long the
- * others wait. That is seen after some stays, and for twice as long nobody waits for
- * it, then for four times, and so on.
+ * A group may be behind as its requests are thought to cost too little. Costs go on being
+ * learned while others wait for it. Or it has too few to use what is due to it: then the
+ * others have what is due to them, and not what it leaves. 100 at a time on 128 servers,
+ * with ten times the weight of 128 large ones, have 0.67 of these and the others 0.11;
+ * in order of arrival 0.23 and 0.77.
  *
  * Asked. What groups of few requests cost was never learned there: a device
  * counted as full with all of its slots, and had 192 of 256. But if its requests wait
@@ -57,13 +58,6 @@
 /* Who asks for most, of this at least, is looked at for so long. */
 #define ASKED_NS		(100 * DT_NSEC_PER_MSEC)
 #define ASKED_LEAST		32
-/* It is seen after this, so many stays, and so many times what is in the device. */
-#define HELPS_NS		(10 * DT_NSEC_PER_MSEC)
-#define HELPS_STAYS		4
-#define HELPS_INSIDE		2
-/* If not it is tried again after 2^OFF_SHIFT times as long, and up to 2^OFF_MOST that. */
-#define OFF_SHIFT		1
-#define OFF_MOST		5
 /* After a write: for so long, and so many times as long as it stayed. */
 #define WRITES_NS		DT_NSEC_PER_SEC
 #define WRITES_STAYS		32
@@ -160,23 +154,6 @@ static s64 lag_of(const struct dt_group *grp)
 	return most;
 }
 
-static u64 time_of(const struct dt_group *grp)
-{
-	return grp->stats.time_ns[DT_READ] + grp->stats.time_ns[DT_WRITE];
-}
-
-static void set_behind(struct dt_dev *dev, struct dt_group *grp, u64 stay_ns)
-{
-	struct dt_lead *lead = &dev->lead;
-
-	lead->grp = grp;
-	lead->from_ns = dev->clock_ns;
-	/* What others have in there is done first. */
-	lead->until_ns = dev->clock_ns + HELPS_NS + HELPS_STAYS * stay_ns +
-			 HELPS_INSIDE * dev->estimates_ns;
-	lead->time_ns = time_of(grp);
-}
-
 static bool is_for_us(const struct dt_dev *dev)
 {
 	return dev->depth >= DEPTH_LEAST && dev->by_cost &&
@@ -186,19 +163,15 @@ static bool is_for_us(const struct dt_dev *dev)
 	       dev->nr_active <= FRONT_GROUPS;
 }
 
-/*
- * It is no little that it has in the device, where there is room for others beside it,
- * and it was not for nothing before.
- */
+/* What it has in the device is no little, and there is room for others beside it. */
 static bool may_be_waited_for(const struct dt_dev *dev,
 			      const struct dt_group *grp)
 {
 	u32 inside = grp->own->nr_inflight;
 
-	return inside >= INSIDE_LEAST &&
-	       inside + 1 + dev->depth / 16 < dev->depth && !dt_is_well_off(dev, grp) &&
-	       (!were_alike(dev) || 2 * (inside + 1) >= dt_asked(dev)) &&
-	       !dt_before(dev->clock_ns, grp->lead_ns);
+	return inside >= INSIDE_LEAST && !dt_is_full(inside, dev->depth) &&
+	       !dt_is_well_off(dev, grp) &&
+	       (!were_alike(dev) || 2 * (inside + 1) >= dt_asked(dev));
 }
 
 static struct dt_group *furthest_behind(const struct dt_dev *dev)
@@ -221,27 +194,23 @@ static struct dt_group *furthest_behind(const struct dt_dev *dev)
 	return found;
 }
 
-/* It had less than its share, and is as far behind as before. */
-static bool was_for_nothing(const struct dt_dev *dev)
+/* It has not caught up, and has not left or become one that nobody waits for. */
+static bool is_behind_still(const struct dt_dev *dev)
 {
-	const struct dt_lead *lead = &dev->lead;
-	u64 took = dev->clock_ns - lead->from_ns;
-	u64 had = time_of(lead->grp) - lead->time_ns;
+	const struct dt_group *grp = dev->lead.grp;
 
-	return 8 * had < 7 * ((dt_share_of(lead->grp) * took) >> 16) &&
-	       lag_of(lead->grp) > (s64)dt_virtual(2 * lead->most_ns,
-						   lead->grp->own->weight);
+	return lag_of(grp) > 0 &&
+	       (grp->own->nr_queued || may_be_waited_for(dev, grp));
 }
 
 void dt_lead_note(struct dt_dev *dev, const struct dt_item *item)
 {
-	u64 stay_ns = dev->clock_ns - item->dispatch_ns;
 	struct dt_lead *lead = &dev->lead;
 	struct dt_group *grp;
 
 	if (item->dir == DT_WRITE)
-		lead->writes_ns = dev->clock_ns + WRITES_NS +
-				  WRITES_STAYS * stay_ns;
+		lead->writes_ns = dev->clock_ns + WRITES_NS + WRITES_STAYS *
+				  (dev->clock_ns - item->dispatch_ns);
 	if (is_unlike(&dev->fit))
 		lead->unlike_ns = dev->clock_ns + UNALIKE_NS;
 	if (!dev->solo.grp && !dev->light.probing && !dev->spells.phase &&
@@ -254,28 +223,10 @@ void dt_lead_note(struct dt_dev *dev, const struct dt_item *item)
 	lead->most_ns = FRONT_NS + FRONT_REQUESTS *
 			dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]);
 	grp = furthest_behind(dev);
-	if (grp && grp != lead->grp) {
-		set_behind(dev, grp, stay_ns);
-		return;
-	}
-	if (!lead->grp || dt_before(dev->clock_ns, lead->until_ns)) {
-		if (lead->grp && (lag_of(lead->grp) <= 0 ||
-				  (item->queue->grp == lead->grp &&
-				   !item->queue->grp->own->nr_queued &&
-				   !may_be_waited_for(dev, lead->grp))))
-			lead->grp = NULL;
-		return;
-	}
-	grp = lead->grp;
-	if (!was_for_nothing(dev)) {
-		grp->lead_off = 0;
-		set_behind(dev, grp, stay_ns);
-		return;
-	}
-	grp->lead_ns = dev->clock_ns + ((dev->clock_ns - lead->from_ns) <<
-					(OFF_SHIFT + grp->lead_off));
-	grp->lead_off += grp->lead_off < OFF_MOST;
-	lead->grp = NULL;
+	if (grp)
+		lead->grp = grp;
+	else if (lead->grp && !is_behind_still(dev))
+		lead->grp = NULL;
 }
 
 /* What stands for the group at this level, or NULL. */

@@ -142,16 +142,15 @@ static bool waits_for_more(const struct dt_dev *dev, const struct dt_group *grp)
 	return grp->own->nr_waiting && dev->tags >= dev->depth &&
 	       2ull * dev->tags <= (u64)dev->nr_active * dev->depth &&
 	       outstanding(grp) >= LITTLE_LEAST &&
-	       held + 1 + dev->depth / 16 >= dev->depth;
+	       dt_is_full(held, dev->depth);
 }
 
-/* All but the one that has just been completed, and a few, however few are let in. */
+/* It has all that the device takes, however few are let in. */
 static bool fills(const struct dt_dev *dev, const struct dt_group *grp)
 {
 	u32 depth = dt_max(dt_asked(dev), dt_min(dev->depth_hw, DT_LITTLE));
 
-	return outstanding(grp) + 1 + depth / 16 >= depth ||
-	       waits_for_more(dev, grp);
+	return dt_is_full(outstanding(grp), depth) || waits_for_more(dev, grp);
 }
 
 bool dt_solo_all_may(const struct dt_dev *dev)

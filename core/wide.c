@@ -63,7 +63,6 @@
 #include "cost.h"
 #include "depth.h"
 #include "entity.h"
-#include "lead.h"
 #include "serial.h"
 #include "thin.h"
 #include "wide.h"
@@ -111,7 +110,6 @@
 void dt_wide_init(struct dt_dev *dev, u32 depth)
 {
 	dev->depth = depth;
-	dt_lead_init(dev);
 	dev->wide = (struct dt_wide) {
 		.full = depth,
 		.usual = depth,

@@ -11,6 +11,7 @@ mod costs;
 mod faults;
 mod gate;
 mod given;
+mod lead;
 mod order;
 mod pace;
 mod reference;
