@@ -1,0 +1,153 @@
+//! Pairs of groups made at random: what each does by what it does alone, and by its half of that.
+//!
+//! ```text
+//! cargo run --release -p disktime-sim --example pairs -- nvme 1 1024 0 120
+//! ```
+//!
+//! The drive, how many times slower it is, the block layer's requests, and the first pair and the one
+//! after the last. A line for each pair: of the group that is worse off the median of three windows,
+//! and both groups in each of these; 0.50 is a half of what it does alone. The last lines sum it up for
+//! pairs that only read and for the others.
+
+use std::error::Error;
+
+use disktime_model::{Model, Spec};
+use disktime_sim::{Controller, Dirty, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
+
+const SEC: u64 = 1_000_000_000;
+/// After two seconds three windows of two; on a drive that is slower of ten.
+const MARKS: [u64; 4] = [2, 4, 6, 8];
+const SLOW: u64 = 5;
+
+#[derive(Clone, Copy)]
+struct Load {
+    mix: Mix,
+    kib: u32,
+    depth: u32,
+}
+
+/// Marsaglia's xorshift: the pairs are the same for ever.
+struct Xorshift(u64);
+
+impl Xorshift {
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        of[(self.0 >> 11) as usize % of.len()]
+    }
+}
+
+fn loads(number: u64) -> [Load; 2] {
+    let mut rng = Xorshift((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    for _ in 0..8 {
+        rng.pick(&[0]);
+    }
+    [(); 2].map(|()| Load {
+        kib: rng.pick(&[4, 4, 16, 64, 128, 256, 512, 1024]),
+        mix: rng.pick(&[Mix::Read, Mix::Read, Mix::Write]),
+        depth: rng.pick(&[8, 16, 32, 64, 128, 256]),
+    })
+}
+
+/// I/Os of each group in each window, both or only one of them.
+fn run(
+    spec: &Spec,
+    loads: &[Load; 2],
+    only: Option<usize>,
+    marks: &[u64],
+    requests: u32,
+) -> Result<Vec<[f64; 2]>, Box<dyn Error>> {
+    let procs = loads.iter().zip(0..).map(|(load, n)| Proc {
+        pattern: Pattern::Random,
+        mix: load.mix,
+        sectors: load.kib * 2,
+        depth: load.depth,
+        ..Proc::new(n, (n as u64) << 22, (n as u64 + 1) << 22)
+    });
+    let setup = Setup {
+        disk: spec.make()?,
+        controller: Controller::DISKTIME,
+        nr_requests: Some(requests),
+        groups: vec![Group::default(); 2],
+        procs: procs.collect(),
+        dirty: Dirty::default(),
+        wake_ns: 5_000,
+        seed: spec.seed,
+        checked: false,
+    };
+    let mut sim = Sim::new(setup, Silent)?;
+    for proc in 0..2 {
+        if only.is_none_or(|only| only == proc) {
+            sim.start(proc);
+        }
+        sim.run(sim.now() + SEC / 50)?;
+    }
+    let mut done = Vec::new();
+    for &mark in marks {
+        sim.run(mark)?;
+        done.push([0, 1].map(|group| sim.tally(group).ios.iter().sum::<u64>() as f64));
+    }
+    let windows = done.windows(2);
+    Ok(windows
+        .map(|w| [w[1][0] - w[0][0], w[1][1] - w[0][1]])
+        .collect())
+}
+
+fn name(load: Load) -> String {
+    let mix = if load.mix == Mix::Read { "r" } else { "w" };
+    format!("{}{mix}{}", load.kib, load.depth)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [model, slower, requests, from, to] = &args[..] else {
+        return Err("it takes a drive, how many times slower, requests, from and to".into());
+    };
+    let model: Model = model.parse()?;
+    let slower: u32 = slower.parse()?;
+    let requests: u32 = requests.parse()?;
+    let scale = if slower > 1 || Spec::new(model).rotational() {
+        SLOW
+    } else {
+        1
+    };
+    let marks = MARKS.map(|mark| mark * scale * SEC);
+    let mut worst: [Vec<f64>; 2] = Default::default();
+    for number in from.parse::<u64>()?..to.parse()? {
+        let loads = loads(number);
+        let spec = Spec {
+            slower,
+            seed: number,
+            ..Spec::new(model)
+        };
+        let alone = [0, 1].map(|n| run(&spec, &loads, Some(n), &marks[..2], requests));
+        let [first, second] = alone;
+        let alone = [first?[0][0], second?[0][1]].map(|ios| ios.max(1.0));
+        let windows: Vec<[f64; 2]> = run(&spec, &loads, None, &marks, requests)?
+            .iter()
+            .map(|ios| [ios[0] / alone[0], ios[1] / alone[1]])
+            .collect();
+        let mut least: Vec<f64> = windows.iter().map(|w| w[0].min(w[1])).collect();
+        least.sort_by(f64::total_cmp);
+        let writes = loads.iter().any(|load| load.mix == Mix::Write);
+        worst[usize::from(writes)].push(least[1]);
+        println!(
+            "{number} {}+{}: {:.2}, {windows:.2?}",
+            name(loads[0]),
+            name(loads[1]),
+            least[1]
+        );
+    }
+    for (what, worst) in ["readers", "with a writer"].iter().zip(&worst) {
+        let logs: f64 = worst.iter().map(|w| w.max(0.01).ln()).sum();
+        println!(
+            "{} {what}: geometric mean {:.3}, worst {:.3}, below 0.40 {}",
+            worst.len(),
+            (logs / worst.len() as f64).exp(),
+            worst.iter().fold(f64::INFINITY, |a, &b| a.min(b)),
+            worst.iter().filter(|&&w| w < 0.4).count(),
+        );
+    }
+    Ok(())
+}
