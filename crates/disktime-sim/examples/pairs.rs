@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! cargo run --release -p disktime-sim --example pairs -- nvme 1 1024 0 120
+//! cargo run --release -p disktime-sim --example pairs -- nvme 1 1024 4w64+4w16 1
 //! ```
 //!
 //! The drive, how many times slower it is, the block layer's requests, and the first pair and the one
-//! after the last. A line for each pair: of the group that is worse off the median of three windows,
+//! after the last; or one pair, KB by how many at a time, and its seed, of which the core's state is shown as well, in
+//! the middle of each window and at its end. A line for each pair: of the group that is worse off the median of three windows,
 //! and both groups in each of these; 0.50 is a half of what it does alone. The last lines sum it up for
 //! pairs that only read and for the others.
 
@@ -57,6 +59,7 @@ fn run(
     only: Option<usize>,
     marks: &[u64],
     requests: u32,
+    states: bool,
 ) -> Result<Vec<[f64; 2]>, Box<dyn Error>> {
     let procs = loads.iter().zip(0..).map(|(load, n)| Proc {
         pattern: Pattern::Random,
@@ -85,6 +88,10 @@ fn run(
     }
     let mut done = Vec::new();
     for &mark in marks {
+        if states {
+            sim.run(sim.now().midpoint(mark))?;
+            println!("{} ms\n{}", sim.now() / 1_000_000, sim.state());
+        }
         sim.run(mark)?;
         done.push([0, 1].map(|group| sim.tally(group).ios.iter().sum::<u64>() as f64));
     }
@@ -94,50 +101,92 @@ fn run(
         .collect())
 }
 
+fn load(name: &str) -> Result<Load, Box<dyn Error>> {
+    let wrong = || format!("{name} is no load; one is 4w64: 64 writes of 4 KB at a time");
+    let at = name.find(['r', 'w']).ok_or_else(wrong)?;
+    Ok(Load {
+        kib: name[..at].parse().map_err(|_| wrong())?,
+        mix: if name[at..].starts_with('r') {
+            Mix::Read
+        } else {
+            Mix::Write
+        },
+        depth: name[at + 1..].parse().map_err(|_| wrong())?,
+    })
+}
+
 fn name(load: Load) -> String {
     let mix = if load.mix == Mix::Read { "r" } else { "w" };
     format!("{}{mix}{}", load.kib, load.depth)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let [model, slower, requests, from, to] = &args[..] else {
-        return Err("it takes a drive, how many times slower, requests, from and to".into());
+struct Drive {
+    model: Model,
+    slower: u32,
+    requests: u32,
+}
+
+/// Who is worse off, by what it does alone.
+fn try_pair(
+    drive: &Drive,
+    number: u64,
+    loads: [Load; 2],
+    states: bool,
+) -> Result<f64, Box<dyn Error>> {
+    let spec = Spec {
+        slower: drive.slower,
+        seed: number,
+        ..Spec::new(drive.model)
     };
-    let model: Model = model.parse()?;
-    let slower: u32 = slower.parse()?;
-    let requests: u32 = requests.parse()?;
-    let scale = if slower > 1 || Spec::new(model).rotational() {
+    let scale = if spec.slower > 1 || spec.rotational() {
         SLOW
     } else {
         1
     };
     let marks = MARKS.map(|mark| mark * scale * SEC);
+    let mut alone = [1.0; 2];
+    for (n, alone) in alone.iter_mut().enumerate() {
+        let ios = run(&spec, &loads, Some(n), &marks[..2], drive.requests, false)?[0][n];
+        *alone = ios.max(1.0);
+    }
+    let windows: Vec<[f64; 2]> = run(&spec, &loads, None, &marks, drive.requests, states)?
+        .iter()
+        .map(|ios| [ios[0] / alone[0], ios[1] / alone[1]])
+        .collect();
+    let mut least: Vec<f64> = windows.iter().map(|w| w[0].min(w[1])).collect();
+    least.sort_by(f64::total_cmp);
+    println!(
+        "{number} {}+{}: {:.2}, {windows:.2?}",
+        name(loads[0]),
+        name(loads[1]),
+        least[1]
+    );
+    Ok(least[1])
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [model, slower, requests, which @ ..] = &args[..] else {
+        return Err("it takes a drive, how many times slower, requests, and which pairs".into());
+    };
+    let drive = Drive {
+        model: model.parse()?,
+        slower: slower.parse()?,
+        requests: requests.parse()?,
+    };
+    let [first, second] = which else {
+        return Err("which pairs: from and to, or one and its seed".into());
+    };
+    if let Some((a, b)) = first.split_once('+') {
+        try_pair(&drive, second.parse()?, [load(a)?, load(b)?], true)?;
+        return Ok(());
+    }
+    let (from, to): (u64, u64) = (first.parse()?, second.parse()?);
     let mut worst: [Vec<f64>; 2] = Default::default();
-    for number in from.parse::<u64>()?..to.parse()? {
+    for number in from..to {
         let loads = loads(number);
-        let spec = Spec {
-            slower,
-            seed: number,
-            ..Spec::new(model)
-        };
-        let alone = [0, 1].map(|n| run(&spec, &loads, Some(n), &marks[..2], requests));
-        let [first, second] = alone;
-        let alone = [first?[0][0], second?[0][1]].map(|ios| ios.max(1.0));
-        let windows: Vec<[f64; 2]> = run(&spec, &loads, None, &marks, requests)?
-            .iter()
-            .map(|ios| [ios[0] / alone[0], ios[1] / alone[1]])
-            .collect();
-        let mut least: Vec<f64> = windows.iter().map(|w| w[0].min(w[1])).collect();
-        least.sort_by(f64::total_cmp);
         let writes = loads.iter().any(|load| load.mix == Mix::Write);
-        worst[usize::from(writes)].push(least[1]);
-        println!(
-            "{number} {}+{}: {:.2}, {windows:.2?}",
-            name(loads[0]),
-            name(loads[1]),
-            least[1]
-        );
+        worst[usize::from(writes)].push(try_pair(&drive, number, loads, false)?);
     }
     for (what, worst) in ["readers", "with a writer"].iter().zip(&worst) {
         let logs: f64 = worst.iter().map(|w| w.max(0.01).ln()).sum();

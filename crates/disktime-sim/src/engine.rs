@@ -272,6 +272,11 @@ impl<O: Observer> Sim<O> {
         Ok(state.queued > 0 || state.inflight > 0)
     }
 
+    /// What the core knows, as text: a line for the device, each group and each queue.
+    pub fn state(&self) -> String {
+        self.core.dump()
+    }
+
     pub fn counts(&self) -> Counts {
         self.core.counts()
     }
