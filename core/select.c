@@ -130,6 +130,9 @@ static void derive_limits(struct dt_dev *dev)
 		dev->slice_ns = SLICE_STRICT_NS;
 	else
 		dev->slice_ns = dt_is_serial(dev) ? DT_SLICE_SERIAL_NS : 0;
+	/* Without turns nobody is told when the links are done that are there. */
+	if (!dev->slice_ns)
+		dt_chain_forget(dev, NULL);
 	dt_commits_reset(dev);
 	dt_spells_reset(dev);
 	dt_depth_init(dev);

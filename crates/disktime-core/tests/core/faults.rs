@@ -1,6 +1,8 @@
 //! When something is wrong: arrival order, nothing lost, and back again.
 
-use disktime_core::{Class, Device, Dir, Entity, Fault, GroupId, Nanos, QueueId, Request, Weight};
+use disktime_core::{
+    Class, Device, Dir, Entity, Fault, GroupId, Nanos, QueueId, Request, Tunables, Weight,
+};
 
 use crate::bed::*;
 
@@ -391,4 +393,32 @@ fn misuse_is_refused() {
         .unwrap();
     assert_eq!(dev.dispatch(Nanos(9)), Some(item));
     dev.complete(item, Nanos(10)).unwrap();
+}
+
+/// Turns end while something is in flight that somebody waits for. Without them nobody is told when it is done, and
+/// it was taken to be there for ever when there were turns again.
+#[test]
+fn what_a_group_waits_for_is_forgotten_with_its_turns() {
+    let (mut dev, _, queues) = device(2, false);
+    let tunables = dev.tunables();
+    let turns = |slice| Tunables {
+        slice: Nanos(slice),
+        idle: Nanos(8 * MS),
+        ..tunables
+    };
+    dev.tune(turns(10 * MS), Nanos(0));
+    let first = dev.insert(queues[0], at(0), Nanos(0)).unwrap();
+    assert_eq!(dev.dispatch(Nanos(1)), Some(first));
+    dev.complete(first, Nanos(MS)).unwrap();
+    let express = Request {
+        express: true,
+        ..at(16)
+    };
+    let link = dev.insert(queues[1], express, Nanos(MS + 1)).unwrap();
+    assert_eq!(dev.dispatch(Nanos(MS + 2)), Some(link));
+    assert!(dev.dump().contains(" links=1"), "{}", dev.dump());
+    dev.tune(turns(0), Nanos(MS + 3));
+    dev.complete(link, Nanos(2 * MS)).unwrap();
+    dev.tune(turns(10 * MS), Nanos(2 * MS + 1));
+    assert!(!dev.dump().contains(" links=1"), "{}", dev.dump());
 }
