@@ -406,7 +406,9 @@ noinline void dt_fit_note_light(struct dt_dev *dev, const struct dt_item *item)
 		fit->settle = dev->depth;
 	if (fit->settle)
 		return;
-	fit->limited |= dev->limit < dev->depth;
+	/* While fewer are there than are let in nobody is held back. */
+	fit->limited |= dev->limit < dev->depth &&
+			dev->nr_heavy + !item->light >= dev->limit;
 	if (item->light) {
 		fit->light.nr[item->dir]++;
 		fit->light.sectors[item->dir] +=

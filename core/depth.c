@@ -45,6 +45,8 @@
  *   for each request that they have outstanding, which of who thinks between bursts
  *   is the mean. Where costs are not known w is the last of these.
  * - It falls anyway while that is for nothing.
+ * - It grows where all requests are alike and who is favoured is ahead by disk time,
+ *   which is known there, while how late it is is not: a probe finds room in a cache.
  * - Below one it goes on by pauses (pace.c).
  * - It moves once a window, by steps in proportion to what is left to lose, or
  *   by up to half of it while nothing is lost: what it does is seen before it is
@@ -98,6 +100,8 @@
 #define SLOW_NS			(16 * DT_NSEC_PER_MSEC)
 /* If less comes it is after so many times as long. */
 #define LOOK_LONGEST		20
+/* Or after this, where whoever was light has requests and is not. */
+#define NONE_NS			(100 * DT_NSEC_PER_MSEC)
 /* By so many requests at least, and twice what it has in flight. */
 #define JUDGE_ITEMS		16
 /* While it is not light, by one of so many of each direction. */
@@ -260,6 +264,19 @@ static bool lags(const struct dt_dev *dev, const struct dt_level *level,
 	return (u64)behind > dt_virtual(lag, ent->weight);
 }
 
+/* The other way: who leads has more than its share. */
+static bool leads(const struct dt_dev *dev, const struct dt_level *level,
+		  const struct dt_entity *ent)
+{
+	s64 ahead = (s64)(ent->vdisktime - level->ready.vtime[ent->class]);
+
+	return level->lone != ent &&
+	       ahead > (s64)dt_virtual(LAG_NS + ent->nr_inflight *
+				       dt_max(dev->cost_ns[DT_READ],
+					      dev->cost_ns[DT_WRITE]),
+				       ent->weight);
+}
+
 /* Costs that nobody has learned do not tell who is behind, but among equals. */
 static bool lag_counts(const struct dt_dev *dev)
 {
@@ -279,6 +296,30 @@ static noinline bool path_lags(const struct dt_dev *dev,
 }
 
 /*
+ * Whether it has more than is due to it, or another has less. Among equals that is known,
+ * however late it seems.
+ */
+static bool has_more(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	const struct dt_entity *ent;
+	const struct dt_list *pos;
+	u32 nr = 0;
+
+	if (!grp || !dt_fit_alike(dev) || !dt_were_alike(dev) ||
+	    path_lags(dev, grp->own))
+		return false;
+	for (ent = grp->own; ent->parent; ent = ent->parent)
+		if (leads(dev, ent->parent->level, ent))
+			return true;
+	for (pos = dev->active.next; pos != &dev->active && nr < FEW;
+	     pos = pos->next, nr++)
+		if (dt_active_group(pos) != grp &&
+		    path_lags(dev, dt_active_group(pos)->own))
+			return true;
+	return false;
+}
+
+/*
  * No more than its part of the slots, which is one of @nr; of more than a few, were
  * there one more.
  */
@@ -289,7 +330,7 @@ static inline bool holds_part(const struct dt_dev *dev,
 	u32 held = own->nr_queued + own->nr_inflight;
 
 	return (nr + (held > DT_LITTLE)) * held <=
-	       dt_min(dev->wide.little, dev->lead.asked);
+	       dt_min(dev->wide.little, dev->lead.part_of);
 }
 
 static inline bool holds_little(const struct dt_dev *dev,
@@ -750,6 +791,11 @@ static bool holds_little_beside(const struct dt_dev *dev,
 				    (first && dt_list_empty(&first->active)));
 }
 
+static bool reads_lately(const struct dt_dev *dev)
+{
+	return dt_before(dev->clock_ns, dev->light.read_ns + READS_NS);
+}
+
 static void judge(struct dt_dev *dev, struct dt_group *grp,
 		  const struct dt_item *item)
 {
@@ -758,8 +804,7 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 	u64 want;
 	u32 slow;
 
-	beside_reads = item->dir == DT_WRITE &&
-		       dt_before(dev->clock_ns, light->read_ns + READS_NS);
+	beside_reads = item->dir == DT_WRITE && reads_lately(dev);
 	if (item->dir == DT_READ)
 		light->read_ns = dev->clock_ns;
 	if (!ours && (!holds_little_beside(dev, grp) || grp->own->nr_waiting))
@@ -782,12 +827,14 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 	grp->well_off = slow < SLOW_LOW && 4 * want > 65536;
 	if (grp == light->grp) {
 		if (!holds_little(dev, grp) ||
-		    (dev->limit == dev->depth && slow < SLOW_LOW))
+		    (dev->limit == dev->depth &&
+		     (slow < SLOW_LOW || has_more(dev, grp))))
 			favour(dev, NULL);
 		else if (others_starve(dev, item))
 			favour_later(dev);
 	} else if (slow > SLOW && is_furthest(dev, item, slow) &&
-		   !dt_before(dev->clock_ns, grp->again_ns)) {
+		   !dt_before(dev->clock_ns, grp->again_ns) &&
+		   !has_more(dev, grp)) {
 		/* What made the other seem late was not who is late and behind. */
 		if (item->light)
 			light->grp->again_ns = dev->clock_ns + slowly(dev, INSTEAD_NS);
@@ -886,6 +933,24 @@ static void allow_more(struct dt_dev *dev)
 		set_limit(dev, dev->limit + dev->limit / 16 + 1);
 }
 
+/* Who was light has requests, and is no more; and there are reads that need the depth. */
+static bool is_over_for_good(const struct dt_dev *dev)
+{
+	const struct dt_group *grp = dev->light.behind;
+
+	return !dev->light.grp && grp && dt_entity_busy(grp->own) &&
+	       reads_lately(dev);
+}
+
+/* Where looks are long it would take many to be the depth again. */
+static void allow_soon(struct dt_dev *dev)
+{
+	dev->light.pause = 0;
+	if (is_over_for_good(dev) &&
+	    LOOK_LONGEST * dev->light.look_ns > NONE_NS)
+		set_limit(dev, 2ull * dev->limit);
+}
+
 /* Whether the favoured group is as late as it was, with nobody in its way. */
 static bool is_stuck(struct dt_dev *dev)
 {
@@ -975,6 +1040,8 @@ static void move_limit(struct dt_dev *dev)
 	} else if (kept < keep) {
 		light->rest = HALF;
 		set_limit(dev, limit + 1 + dt_div(limit * (keep - kept), keep));
+	} else if (has_more(dev, light->grp)) {
+		allow_more(dev);
 	} else if (nothing || (ours > SLOW && 16 * ours > 17 * theirs)) {
 		part = dt_div((u64)(kept - keep) << 17, kept);
 		/* Half of the way. */
@@ -1111,12 +1178,17 @@ static inline bool look_is_over(const struct dt_dev *dev)
 {
 	const struct dt_light *light = &dev->light;
 	bool some = light->nr || dev->nr_inflight != dev->nr_heavy;
+	u64 longer;
 
 	if (dt_before(dev->clock_ns, light->until_ns))
 		return false;
+	longer = LOOK_LONGEST * light->look_ns;
+	if (some)
+		longer *= 3;
+	else if (is_over_for_good(dev))
+		longer = dt_min(longer, NONE_NS);
 	return has_told(light) ||
-	       !dt_before(dev->clock_ns, light->until_ns +
-			  (some ? 3 : 1) * LOOK_LONGEST * light->look_ns);
+	       !dt_before(dev->clock_ns, light->until_ns + longer);
 }
 
 /*
@@ -1192,7 +1264,7 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 	} else {
 		/* Too little came to tell, or none, and none is on its way. */
 		if (!light->nr && dev->nr_inflight == dev->nr_heavy)
-			light->pause = 0;
+			allow_soon(dev);
 		allow_more(dev);
 		next_look(dev);
 	}

@@ -471,6 +471,7 @@ struct dt_wide {
 struct dt_lead {
 	struct dt_group *grp;		/* that is behind, or NULL */
 	u32 asked;			/* the most that any has outstanding, of late */
+	u32 part_of;			/* the same, where nobody writes, or ~0 */
 	u32 asked_now;			/* and since this is looked at */
 	u64 asked_ns;			/* until then */
 	u64 most_ns;			/* so far ahead may others be */

@@ -26,4 +26,7 @@ static inline u32 dt_asked(const struct dt_dev *dev)
 	return dt_min(dev->depth, dev->lead.asked);
 }
 
+/* Whether all requests have been alike for a while. */
+dt_internal bool dt_were_alike(const struct dt_dev *dev);
+
 #endif /* DISKTIME_LEAD_H */
