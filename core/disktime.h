@@ -735,8 +735,11 @@ struct dt_spells {
 	u32 nr_most;			/* and so many at a time, the most of late */
 	u64 theirs;			/* and in the writers' turn */
 	u64 wrote;			/* units written in it */
+	u64 sent;			/* and sent to the device */
 	u64 quota;			/* so many are enough, or 0 */
 	u64 drain_ns;			/* how long the last drain took */
+	u64 nr_drain;			/* reads done in this one */
+	u64 taken_ns;			/* until then it had writes in the device */
 	u64 rate;			/* of reads in the last slot, a ns; 2^-30 */
 	u64 best;			/* the most in two, one after the other */
 	u64 most;			/* the same in any turn */

@@ -64,6 +64,8 @@
 #define SLOW_SAMPLES		4
 /* None before it has been so for so long, nor where nobody writes enough. */
 #define FIRST_NS		(50 * DT_NSEC_PER_MSEC)
+/* Of a drive that takes so many it may be long before all that it has taken is done. */
+#define DEEP			64
 /* A writer is parked who has so many outstanding. */
 #define MANY			4
 /* Times are in so many of the least that a read takes, and within bounds. */
@@ -77,10 +79,14 @@
 #define WRITE_DRAINS		3
 /* And with the drain, as far as what is written decides; no less than. */
 #define THEIRS_NS		(64 * DT_NSEC_PER_MSEC)
+#define THEIRS_SLOTS		20
 #define THEIRS_LEAST_NS		(16 * DT_NSEC_PER_MSEC)
-/* A drain takes no more of them, nor does it to see that there is none; */
+/*
+ * A drain takes no more of them when all that was in the device is done, nor does it to
+ * see that there is none;
+ */
 #define DRAIN_SLOTS		64
-/* no longer than this, */
+/* no longer than this in all, */
 #define DRAIN_MOST_NS		DT_NSEC_PER_SEC
 /* nor does a turn of the readers. */
 #define READ_MOST_NS		(2 * DT_NSEC_PER_SEC)
@@ -135,6 +141,21 @@ static u64 slot_ns(const struct dt_dev *dev)
 
 	return dt_max(dt_min(SLOT * quick, SLOT_MOST_NS),
 		      dt_max(SLOT_LEAST * quick, SLOT_LEAST_NS));
+}
+
+/* A drive that takes few is soon done with them. */
+static bool is_deep(const struct dt_dev *dev)
+{
+	return dev->depth_hw >= DEEP;
+}
+
+/* What takes as many of these is longer where all takes longer. */
+static u64 span_ns(const struct dt_dev *dev)
+{
+	u64 slot = slot_ns(dev);
+
+	return is_deep(dev) ? dt_max(slot, SLOT * dev->quick[DT_READ].ns) :
+			      slot;
 }
 
 /* ---- charges ---- */
@@ -229,14 +250,6 @@ void dt_spells_queued(struct dt_dev *dev, struct dt_item *item, u64 now)
 	dt_path_queued(dev, queue, now);
 }
 
-void dt_spells_sent(struct dt_dev *dev, struct dt_item *item)
-{
-	/* One that went express has let all others of its queue go. */
-	if (item->express && parks_writers(&dev->spells) &&
-	    !dt_list_empty(&item->queue->party))
-		dt_park(dev, item->queue);
-}
-
 void dt_spells_forget(struct dt_dev *dev, struct dt_queue *queue)
 {
 	dev->spells.wrote -= queue->wrote;
@@ -307,6 +320,7 @@ static void enter_write(struct dt_dev *dev)
 	spells->best = 0;
 	spells->theirs = 0;
 	spells->cut = false;
+	spells->sent = 0;
 	spells->nr_most -= (spells->nr_most + 3) / 4;
 	spells->from_ns = dev->clock_ns;
 	begin_phase(dev, DT_SPELLS_WRITE);
@@ -384,17 +398,21 @@ static u64 harmed(const struct dt_spells *spells, u64 theirs_ns)
 }
 
 /* The writers' turn and its drain are to take about as long. */
-static u64 due_ns(const struct dt_spells *spells)
+static u64 due_ns(const struct dt_dev *dev)
 {
-	return shorter(spells, THEIRS_NS, THEIRS_LEAST_NS);
+	u64 ns = dt_max(THEIRS_NS, THEIRS_SLOTS * span_ns(dev));
+
+	return shorter(&dev->spells, dt_min(ns, DRAIN_MOST_NS / 2),
+		       THEIRS_LEAST_NS);
 }
 
 /* So much is written that they do. */
-static void set_quota(struct dt_spells *spells, u64 theirs_ns)
+static void set_quota(struct dt_dev *dev, u64 theirs_ns)
 {
+	struct dt_spells *spells = &dev->spells;
 	u64 wrote = spells->wrote;
 
-	spells->quota = dt_div(wrote * due_ns(spells), dt_max(theirs_ns, 1));
+	spells->quota = dt_div(wrote * due_ns(dev), dt_max(theirs_ns, 1));
 	spells->quota = dt_min(dt_max(spells->quota, wrote / 2), 2 * wrote);
 }
 
@@ -409,7 +427,7 @@ static void enter_read(struct dt_dev *dev, u64 theirs_ns, u64 had)
 	/* It began with the slot in which they were seen to be quick. */
 	if (spells->nr_quick)
 		ns -= dt_min(ns, dev->clock_ns - spells->quick_ns);
-	set_quota(spells, theirs_ns);
+	set_quota(dev, theirs_ns);
 	spells->drain_ns = dev->clock_ns - spells->since_ns;
 	pay_for_reads(dev);
 	begin_phase(dev, DT_SPELLS_READ);
@@ -428,13 +446,10 @@ static void give_up(struct dt_dev *dev)
 	end_spells(dev);
 }
 
-/* As many as one at a time would be, were each half as quick as it can be. */
-static bool many_reads(const struct dt_dev *dev)
+/* As many since then as one at a time would be, were each half as quick as it can be. */
+static bool many_reads(const struct dt_dev *dev, u64 nr, u64 since_ns)
 {
-	const struct dt_spells *spells = &dev->spells;
-
-	return 2 * spells->nr_reads * dev->quick[DT_READ].ns >=
-	       dev->clock_ns - spells->slot_ns;
+	return 2 * nr * dev->quick[DT_READ].ns >= dev->clock_ns - since_ns;
 }
 
 /* So many reads were there at a time since the slot began, in the mean. */
@@ -466,13 +481,50 @@ static u64 end_slot(struct dt_dev *dev)
 	return rate;
 }
 
-/* It is seen sooner where a write is done when it is written. */
-static u64 drain_most_ns(const struct dt_dev *dev)
+/*
+ * What a drain may take, from when the last write of theirs was done. It is seen sooner
+ * where a write is done when it is written.
+ */
+static u64 drain_most_ns(const struct dt_dev *dev, u64 slot_ns)
 {
 	bool patient = dev->spells.good || dt_has_cache(dev);
 
-	return dt_min((patient ? DRAIN_SLOTS : DRAIN_SLOTS / 4) * slot_ns(dev),
+	return dt_min((patient ? DRAIN_SLOTS : DRAIN_SLOTS / 4) * slot_ns,
 		      DRAIN_MOST_NS);
+}
+
+static void end_write(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	note_most(dev);
+	spells->theirs = spells->units;
+	spells->taken_ns = dev->clock_ns;
+	spells->nr_drain = 0;
+	begin_phase(dev, DT_SPELLS_DRAIN);
+}
+
+/*
+ * Once it is sent it is written, whenever the turn is over, and a deep drive takes more than
+ * is due in a turn.
+ */
+void dt_spells_sent(struct dt_dev *dev, struct dt_item *item)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	if (dt_list_empty(&item->queue->party))
+		return;
+	/* One that went express has let all others of its queue go. */
+	if (parks_writers(spells)) {
+		if (item->express)
+			dt_park(dev, item->queue);
+		return;
+	}
+	spells->sent += units_of(item);
+	if (is_deep(dev) && spells->quota && spells->sent >= spells->quota) {
+		spells->cut = true;
+		end_write(dev);
+	}
 }
 
 static void tick_write(struct dt_dev *dev)
@@ -481,14 +533,13 @@ static void tick_write(struct dt_dev *dev)
 
 	/* A turn that is shorter than a write is none. */
 	if (!spells->wrote && nr_theirs(dev, true) &&
-	    dev->clock_ns - spells->since_ns < drain_most_ns(dev)) {
+	    dev->clock_ns - spells->since_ns <
+	    drain_most_ns(dev, slot_ns(dev))) {
 		spells->look_ns = dev->clock_ns + slot_ns(dev);
 	} else if (!spells->wrote) {
 		end_spells(dev);
 	} else {
-		note_most(dev);
-		spells->theirs = spells->units;
-		begin_phase(dev, DT_SPELLS_DRAIN);
+		end_write(dev);
 	}
 }
 
@@ -502,10 +553,15 @@ static bool end_drain_slot(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
 	/* What is not even taken is not written. */
-	bool done = many_reads(dev) && !nr_theirs(dev, true);
+	bool done = many_reads(dev, spells->nr_reads, spells->slot_ns) &&
+		    !nr_theirs(dev, true);
 	u64 from_ns = spells->slot_ns, units = spells->units;
-	u64 rate = end_slot(dev);
-	bool quick = done && is_quick(spells, rate);
+	u64 rate;
+	bool quick;
+
+	spells->nr_drain += spells->nr_reads;
+	rate = end_slot(dev);
+	quick = done && is_quick(spells, rate);
 
 	/* By what is known now those before were not. */
 	if (!quick || !is_quick(spells, spells->quick_rate)) {
@@ -526,6 +582,22 @@ static bool end_drain_slot(struct dt_dev *dev)
 	return spells->good || spells->nr_quick >= FIRST_SLOTS;
 }
 
+/* Where reads are few slots do not tell, and it is no use to see more of them. */
+static bool drains_long(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	u64 took = dev->clock_ns - spells->since_ns;
+
+	if (nr_theirs(dev, true))
+		spells->taken_ns = dev->clock_ns;
+	if (!is_deep(dev) ||
+	    (!spells->good &&
+	     !many_reads(dev, spells->nr_drain, spells->since_ns)))
+		return took > drain_most_ns(dev, slot_ns(dev));
+	return took > DRAIN_MOST_NS || dev->clock_ns - spells->taken_ns >
+				       drain_most_ns(dev, span_ns(dev));
+}
+
 static void tick_drain(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
@@ -534,7 +606,7 @@ static void tick_drain(struct dt_dev *dev)
 	u64 theirs_ns = (spells->nr_quick ? spells->quick_ns : dev->clock_ns) -
 			spells->from_ns;
 	u64 part = readers_part(dev), had = harmed(spells, theirs_ns);
-	bool late = dev->clock_ns - spells->since_ns > drain_most_ns(dev);
+	bool late = drains_long(dev);
 	bool few = nr_lately(dev) < MANY;
 	bool pays = spells->most && !few &&
 		    had < (spells->good ? part : part - part / MARGIN);
@@ -548,7 +620,7 @@ static void tick_drain(struct dt_dev *dev)
 	/* One that ended before the cache was full says nothing against it. */
 	if (pays)
 		spells->failures = 0;
-	else if (!spells->cut || 2 * theirs_ns >= due_ns(spells))
+	else if (!spells->cut || 2 * theirs_ns >= due_ns(dev))
 		spells->failures++;
 	if (spells->failures == FAILURES || (!pays && !spells->good)) {
 		give_up(dev);
@@ -607,8 +679,8 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 		queue->wrote += units_of(item);
 		spells->wrote += units_of(item);
 		/* It ends with the next tick. */
-		if (spells->phase == DT_SPELLS_WRITE && spells->quota &&
-		    spells->wrote >= spells->quota) {
+		if (!is_deep(dev) && spells->phase == DT_SPELLS_WRITE &&
+		    spells->quota && spells->wrote >= spells->quota) {
 			spells->look_ns = dev->clock_ns;
 			spells->cut = true;
 		}

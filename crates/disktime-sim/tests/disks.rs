@@ -1001,6 +1001,15 @@ fn latencies(
     took
 }
 
+/// What is in the drive when the first drain begins is done after 44 ms, which is all that the drain might take, and
+/// reads are quick after 83. So turns came to nothing, and the readers had 0.09 of what they do alone.
+#[test]
+fn turns_are_not_given_up_for_what_is_still_in_the_drive() {
+    let loads = [(Mix::Read, 4, 8), (Mix::Write, 256, 128)];
+    let window = [2 * SEC, 4 * SEC];
+    each_keeps(0.48, ssd::Params::nvme(), loads, window, 1024, 1..=2);
+}
+
 /// A cache takes 18 MB in the 11 ms that are a turn, and needs a tenth of a second for it, in which
 /// the readers are no quicker: so a turn of the writers ends with what was written, too. By time
 /// alone a hundredth of the writes takes 254 ms and more.
