@@ -942,7 +942,10 @@ static bool is_over_for_good(const struct dt_dev *dev)
 	       reads_lately(dev);
 }
 
-/* Where looks are long it would take many to be the depth again. */
+/*
+ * Nobody is paused for who asks for nothing; and where looks are long it would take many
+ * for the limit to be the depth again.
+ */
 static void allow_soon(struct dt_dev *dev)
 {
 	dev->light.pause = 0;

@@ -12,7 +12,8 @@
  * So where readers are late they and the writers have the drive in turns:
  *
  *	IDLE ---- reads take some times as long as they can ----> WRITE
- *	WRITE	all go on, and the cache fills
+ *	WRITE	all go on, and the cache fills, for some drains or until as much is
+ *		written as is due; on a drive that takes many, sent
  *	DRAIN	writers are parked (park.c) until reads are quick again
  *	READ	parked still, as long by the readers' weight as that took;
  *		then WRITE
@@ -77,9 +78,10 @@
 #define WRITE_SLOTS_MOST	32
 /* And so many drains, of which each loses a part. */
 #define WRITE_DRAINS		3
-/* And with the drain, as far as what is written decides; no less than. */
+/* And with the drain, as far as what is written decides: this, or so many spans; */
 #define THEIRS_NS		(64 * DT_NSEC_PER_MSEC)
-#define THEIRS_SLOTS		20
+#define THEIRS_SPANS		20
+/* no less than. */
 #define THEIRS_LEAST_NS		(16 * DT_NSEC_PER_MSEC)
 /*
  * A drain takes no more of them when all that was in the device is done, nor does it to
@@ -400,7 +402,7 @@ static u64 harmed(const struct dt_spells *spells, u64 theirs_ns)
 /* The writers' turn and its drain are to take about as long. */
 static u64 due_ns(const struct dt_dev *dev)
 {
-	u64 ns = dt_max(THEIRS_NS, THEIRS_SLOTS * span_ns(dev));
+	u64 ns = dt_max(THEIRS_NS, THEIRS_SPANS * span_ns(dev));
 
 	return shorter(&dev->spells, dt_min(ns, DRAIN_MOST_NS / 2),
 		       THEIRS_LEAST_NS);
