@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! cargo run --release -p disktime-sim --example pairs -- nvme 1 1024 0 120
+//! cargo run --release -p disktime-sim --example pairs -- nvme 1 1024 0 40 3
 //! cargo run --release -p disktime-sim --example pairs -- nvme 1 1024 4w64+4w16 1
 //! ```
 //!
 //! The drive, how many times slower it is, the block layer's requests, and the first pair and the one
-//! after the last; or one pair, KB by how many at a time, and its seed, of which the core's state is shown as well, in
-//! the middle of each window and at its end. A line for each pair: of the group that is worse off the median of three windows,
-//! and both groups in each of these; 0.50 is a half of what it does alone. The last lines sum it up for
-//! pairs that only read and for the others.
+//! after the last, and how many groups, if there are to be more than two; or one pair or more than a pair, KB by how many at
+//! a time, and its seed, of which the core's state is shown as well, in the middle of each window and at its end. A line for
+//! each pair: of the group that is worst off the median of three windows, and all groups in each of these; 0.50 is a half of
+//! what it does alone. The last lines sum it up for those that only read and for the others.
 
 use std::error::Error;
 
@@ -40,27 +41,28 @@ impl Xorshift {
     }
 }
 
-fn loads(number: u64) -> [Load; 2] {
+fn loads(number: u64, groups: usize) -> Vec<Load> {
     let mut rng = Xorshift((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     for _ in 0..8 {
         rng.pick(&[0]);
     }
-    [(); 2].map(|()| Load {
+    let load = |_| Load {
         kib: rng.pick(&[4, 4, 16, 64, 128, 256, 512, 1024]),
         mix: rng.pick(&[Mix::Read, Mix::Read, Mix::Write]),
         depth: rng.pick(&[8, 16, 32, 64, 128, 256]),
-    })
+    };
+    (0..groups).map(load).collect()
 }
 
 /// I/Os of each group in each window, both or only one of them.
 fn run(
     spec: &Spec,
-    loads: &[Load; 2],
+    loads: &[Load],
     only: Option<usize>,
     marks: &[u64],
     requests: u32,
     states: bool,
-) -> Result<Vec<[f64; 2]>, Box<dyn Error>> {
+) -> Result<Vec<Vec<f64>>, Box<dyn Error>> {
     let procs = loads.iter().zip(0..).map(|(load, n)| Proc {
         pattern: Pattern::Random,
         mix: load.mix,
@@ -72,7 +74,7 @@ fn run(
         disk: spec.make()?,
         controller: Controller::DISKTIME,
         nr_requests: Some(requests),
-        groups: vec![Group::default(); 2],
+        groups: vec![Group::default(); loads.len()],
         procs: procs.collect(),
         dirty: Dirty::default(),
         wake_ns: 5_000,
@@ -80,7 +82,7 @@ fn run(
         checked: false,
     };
     let mut sim = Sim::new(setup, Silent)?;
-    for proc in 0..2 {
+    for proc in 0..loads.len() {
         if only.is_none_or(|only| only == proc) {
             sim.start(proc);
         }
@@ -93,12 +95,12 @@ fn run(
             println!("{} ms\n{}", sim.now() / 1_000_000, sim.state());
         }
         sim.run(mark)?;
-        done.push([0, 1].map(|group| sim.tally(group).ios.iter().sum::<u64>() as f64));
+        let groups = 0..loads.len();
+        let ios = groups.map(|group| sim.tally(group).ios.iter().sum::<u64>() as f64);
+        done.push(ios.collect::<Vec<f64>>());
     }
-    let windows = done.windows(2);
-    Ok(windows
-        .map(|w| [w[1][0] - w[0][0], w[1][1] - w[0][1]])
-        .collect())
+    let window = |w: &[Vec<f64>]| w[1].iter().zip(&w[0]).map(|(b, a)| b - a).collect();
+    Ok(done.windows(2).map(window).collect())
 }
 
 fn load(name: &str) -> Result<Load, Box<dyn Error>> {
@@ -127,10 +129,10 @@ struct Drive {
 }
 
 /// Who is worse off, by what it does alone.
-fn try_pair(
+fn try_loads(
     drive: &Drive,
     number: u64,
-    loads: [Load; 2],
+    loads: &[Load],
     states: bool,
 ) -> Result<f64, Box<dyn Error>> {
     let spec = Spec {
@@ -144,21 +146,22 @@ fn try_pair(
         1
     };
     let marks = MARKS.map(|mark| mark * scale * SEC);
-    let mut alone = [1.0; 2];
-    for (n, alone) in alone.iter_mut().enumerate() {
-        let ios = run(&spec, &loads, Some(n), &marks[..2], drive.requests, false)?[0][n];
-        *alone = ios.max(1.0);
+    let mut alone = Vec::new();
+    for n in 0..loads.len() {
+        let ios = run(&spec, loads, Some(n), &marks[..2], drive.requests, false)?[0][n];
+        alone.push(ios.max(1.0));
     }
-    let windows: Vec<[f64; 2]> = run(&spec, &loads, None, &marks, drive.requests, states)?
+    let windows: Vec<Vec<f64>> = run(&spec, loads, None, &marks, drive.requests, states)?
         .iter()
-        .map(|ios| [ios[0] / alone[0], ios[1] / alone[1]])
+        .map(|ios| ios.iter().zip(&alone).map(|(io, of)| io / of).collect())
         .collect();
-    let mut least: Vec<f64> = windows.iter().map(|w| w[0].min(w[1])).collect();
+    let least = |w: &Vec<f64>| w.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut least: Vec<f64> = windows.iter().map(least).collect();
     least.sort_by(f64::total_cmp);
+    let names: Vec<String> = loads.iter().map(|&load| name(load)).collect();
     println!(
-        "{number} {}+{}: {:.2}, {windows:.2?}",
-        name(loads[0]),
-        name(loads[1]),
+        "{number} {}: {:.2}, {windows:.2?}",
+        names.join("+"),
         least[1]
     );
     Ok(least[1])
@@ -174,28 +177,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         slower: slower.parse()?,
         requests: requests.parse()?,
     };
-    let [first, second] = which else {
+    let [first, second, groups @ ..] = which else {
         return Err("which pairs: from and to, or one and its seed".into());
     };
-    if let Some((a, b)) = first.split_once('+') {
-        try_pair(&drive, second.parse()?, [load(a)?, load(b)?], true)?;
+    if first.contains('+') {
+        let loads: Result<Vec<Load>, _> = first.split('+').map(load).collect();
+        try_loads(&drive, second.parse()?, &loads?, true)?;
         return Ok(());
     }
+    let groups = groups.first().map_or(Ok(2), |groups| groups.parse())?;
     let (from, to): (u64, u64) = (first.parse()?, second.parse()?);
+    let below = 0.8 / groups as f64;
     let mut worst: [Vec<f64>; 2] = Default::default();
     for number in from..to {
-        let loads = loads(number);
+        let loads = loads(number, groups);
         let writes = loads.iter().any(|load| load.mix == Mix::Write);
-        worst[usize::from(writes)].push(try_pair(&drive, number, loads, false)?);
+        worst[usize::from(writes)].push(try_loads(&drive, number, &loads, false)?);
     }
     for (what, worst) in ["readers", "with a writer"].iter().zip(&worst) {
         let logs: f64 = worst.iter().map(|w| w.max(0.01).ln()).sum();
         println!(
-            "{} {what}: geometric mean {:.3}, worst {:.3}, below 0.40 {}",
+            "{} {what}: geometric mean {:.3}, worst {:.3}, below {below:.2} {}",
             worst.len(),
             (logs / worst.len() as f64).exp(),
             worst.iter().fold(f64::INFINITY, |a, &b| a.min(b)),
-            worst.iter().filter(|&&w| w < 0.4).count(),
+            worst.iter().filter(|&&w| w < below).count(),
         );
     }
     Ok(())
