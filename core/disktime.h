@@ -213,6 +213,7 @@ struct dt_group {
 	u8 nr_apart;			/* see chain.c */
 	u64 apart_until_ns;
 	bool odd;			/* begins the other way */
+	u8 nr_unharmed;			/* its reads while nobody wrote, few or many */
 	struct dt_head head;
 	struct dt_think think;
 	struct dt_stats stats;
@@ -740,7 +741,11 @@ struct dt_spells {
 	u64 drain_ns;			/* how long the last drain took */
 	u64 nr_drain;			/* reads done in this one */
 	u64 taken_ns;			/* until then it had writes in the device */
-	u64 rate;			/* of reads in the last slot, a ns; 2^-30 */
+	u64 run_ns;			/* beginning of a run of slots, */
+	u64 run_units;			/* what was read in it, */
+	u64 run_reads;			/* by so many, */
+	u32 run_slots;			/* and so many there were */
+	u64 rate;			/* of reads in the last run, a ns; 2^-30 */
 	u64 best;			/* the most in two, one after the other */
 	u64 most;			/* the same in any turn */
 	u32 nr_quick;			/* slots in a row, */

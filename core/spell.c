@@ -45,6 +45,9 @@
  * the cache had room in the first writers' turn that did no harm, so that it is tried
  * again after a second, and after each failure four times as long.
  *
+ * Who comes to a drive whose cache is full already has never seen how quick reads can be,
+ * and is late until it has: turns are tried.
+ *
  * The bound: a writer waits for no longer than READ_MOST_NS and a drain.
  *
  * What it is worth (docs/DESIGN.md has more): on the server's drive, 8 reads of
@@ -63,6 +66,8 @@
 /* Reads are slow that take so many times the least, the mean of so many. */
 #define SLOW_READS		4
 #define SLOW_SAMPLES		4
+/* How quick they can be is known by so many that nobody's writes were in the way of. */
+#define UNHARMED		4
 /* None before it has been so for so long, nor where nobody writes enough. */
 #define FIRST_NS		(50 * DT_NSEC_PER_MSEC)
 /* Of a drive that takes so many it may be long before all that it has taken is done. */
@@ -98,6 +103,11 @@
 #define FIRST_SLOTS		4
 /* After so many nothing else will come, and if that does not pay it is over. */
 #define SURE_SLOTS		16
+/* Unless the drive still writes, as it seems: it does no more reads than this at a time. */
+#define BUSY_READS		8
+#define SMALL_UNITS		(UNITS + 8)
+/* What they can do is seen in no more slots at a time. */
+#define RUN_SLOTS		4
 /* What they can do is forgotten by this part with each turn. */
 #define FORGET_MOST		64
 /* What one outstanding request may cost the writers; 2^-16. */
@@ -259,6 +269,16 @@ void dt_spells_forget(struct dt_dev *dev, struct dt_queue *queue)
 
 /* ---- phases ---- */
 
+static void begin_run(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	spells->run_ns = dev->clock_ns;
+	spells->run_units = 0;
+	spells->run_reads = 0;
+	spells->run_slots = 0;
+}
+
 static void begin_phase(struct dt_dev *dev, enum dt_spells_phase phase)
 {
 	struct dt_spells *spells = &dev->spells;
@@ -266,8 +286,10 @@ static void begin_phase(struct dt_dev *dev, enum dt_spells_phase phase)
 	spells->phase = phase;
 	spells->since_ns = dev->clock_ns;
 	/* The last slot of a drain was as quick as those after it. */
-	if (phase != DT_SPELLS_READ)
+	if (phase != DT_SPELLS_READ) {
 		spells->rate = 0;
+		begin_run(dev);
+	}
 	spells->slot_ns = dev->clock_ns;
 	spells->units = 0;
 	spells->nr_reads = 0;
@@ -464,17 +486,33 @@ static void note_most(struct dt_dev *dev)
 	spells->nr_most = dt_max(spells->nr_most, (u32)mean);
 }
 
+/*
+ * In one slot alone requests may end that had waited for each other, and in more where as
+ * many wait as are done in more.
+ */
+static void end_run(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	u64 rate = rate_of(spells->run_units, dev->clock_ns - spells->run_ns);
+
+	spells->best = dt_max(spells->best, dt_min(rate, spells->rate));
+	spells->most = dt_max(spells->most, spells->best);
+	spells->rate = rate;
+	begin_run(dev);
+}
+
 /* A slot has gone by. */
 static u64 end_slot(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
 	u64 rate = rate_of(spells->units, dev->clock_ns - spells->slot_ns);
 
-	/* In one alone requests may end that had waited for each other. */
-	spells->best = dt_max(spells->best, dt_min(rate, spells->rate));
-	spells->most = dt_max(spells->most, spells->best);
-	spells->rate = rate;
 	note_most(dev);
+	spells->run_units += spells->units;
+	spells->run_reads += spells->nr_reads;
+	if (++spells->run_slots == RUN_SLOTS ||
+	    spells->run_reads >= dt_min(spells->nr_most, dev->depth))
+		end_run(dev);
 	spells->units = 0;
 	spells->nr_reads = 0;
 	spells->reads_ns = 0;
@@ -600,6 +638,20 @@ static bool drains_long(struct dt_dev *dev)
 				       drain_most_ns(dev, span_ns(dev));
 }
 
+/*
+ * Reads that are as slow as before may be all that the drive does for them, or what it is
+ * still writing: one that takes many does more than a few small ones at a time.
+ */
+static bool seems_busy(const struct dt_dev *dev, u64 had)
+{
+	const struct dt_spells *spells = &dev->spells;
+	u64 few = dt_min(BUSY_READS, spells->nr_most / 2) * SMALL_UNITS;
+
+	return is_deep(dev) && had >= WHOLE - WHOLE / MARGIN &&
+	       spells->quick_units * dev->quick[DT_READ].ns <
+	       few * (dev->clock_ns - spells->quick_ns);
+}
+
 static void tick_drain(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
@@ -616,7 +668,8 @@ static void tick_drain(struct dt_dev *dev)
 	/* By now they have as many requests as they want. */
 	late |= few && !spells->good &&
 		dev->clock_ns - spells->since_ns >= 2 * slot_ns(dev);
-	late |= !pays && !spells->good && spells->nr_quick >= SURE_SLOTS;
+	late |= !pays && !spells->good && spells->nr_quick >= SURE_SLOTS &&
+		!seems_busy(dev, had);
 	if (!(quick && (pays || spells->good)) && !late)
 		return;
 	/* One that ended before the cache was full says nothing against it. */
@@ -661,6 +714,17 @@ void dt_spells_tick(struct dt_dev *dev)
 	}
 }
 
+static void note_unharmed(struct dt_group *grp)
+{
+	if (grp->nr_unharmed < UNHARMED)
+		grp->nr_unharmed++;
+}
+
+static bool was_unharmed(const struct dt_group *grp)
+{
+	return grp->nr_unharmed == UNHARMED;
+}
+
 void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_spells *spells = &dev->spells;
@@ -674,6 +738,8 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 		spells->nr_most = dt_max(spells->nr_most,
 					 queue->ent.nr_queued +
 					 queue->ent.nr_inflight + 1);
+		if (parks_writers(spells))
+			note_unharmed(queue->grp);
 		return;
 	}
 	add_writer(dev, queue);
@@ -727,8 +793,12 @@ bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
 
 	if (item->dir != DT_READ)
 		return false;
+	if (!dev->spells.both && !dev->fit.load.nr[DT_WRITE])
+		note_unharmed(item->queue->grp);
 	spells->late_ns += latency;
-	spells->least_ns += item->queue->grp->lat_min_ns;
+	/* Who came when others filled a cache has not seen how quick it can be. */
+	if (was_unharmed(item->queue->grp) || !dt_has_cache(dev))
+		spells->least_ns += item->queue->grp->lat_min_ns;
 	if (++spells->nr_late < SLOW_SAMPLES)
 		return false;
 	slow = spells->late_ns > SLOW_READS * spells->least_ns;

@@ -1010,6 +1010,64 @@ fn turns_are_not_given_up_for_what_is_still_in_the_drive() {
     each_keeps(0.48, ssd::Params::nvme(), loads, window, 1024, 1..=2);
 }
 
+/// Who comes to a drive that another writes to has never seen how quick it can be, and was not taken
+/// for late: 8 reads of 128 KB beside 8 writes of 4 KB had 0.02 of what they do alone, for ever.
+#[test]
+fn who_comes_to_a_drive_that_is_written_to_has_turns_as_well() {
+    let cases = [
+        (
+            ssd::Params::nvme(),
+            [(Mix::Read, 128, 8), (Mix::Write, 4, 8)],
+        ),
+        (
+            ssd::Params::nvme(),
+            [(Mix::Read, 1024, 8), (Mix::Write, 128, 64)],
+        ),
+        (
+            ssd::Params::sata(),
+            [(Mix::Read, 512, 64), (Mix::Write, 4, 32)],
+        ),
+    ];
+    for (params, loads) in cases {
+        for seed in 1..=3 {
+            let window = [2 * SEC, 4 * SEC];
+            let (progress, _) = progress(SEC / 50, params, loads, window, REQUESTS, seed);
+            println!("{loads:?}, seed {seed}: {progress:.3?}");
+            assert!(
+                progress.iter().all(|&p| p > 0.4),
+                "{loads:?}, seed {seed}: {progress:?}"
+            );
+        }
+    }
+}
+
+/// In a slot more reads may end than can be in the long run, where many wait for each other: by that they were not quick
+/// again for half a second, in which nobody wrote.
+#[test]
+fn a_try_of_turns_is_over_when_reads_are_as_quick_as_they_get() {
+    let loads = [(Mix::Read, 128, 256), (Mix::Write, 128, 8)];
+    for seed in 1..=4 {
+        let took = latencies(
+            ssd::Params::nvme(),
+            loads,
+            1,
+            [SEC / 10, 2 * SEC],
+            1024,
+            seed,
+        );
+        println!(
+            "seed {seed}: {} writes, the longest {:?} ns",
+            took.len(),
+            took.last()
+        );
+        assert!(
+            *took.last().unwrap() < 250_000_000,
+            "seed {seed}: {:?} ns",
+            took.last()
+        );
+    }
+}
+
 /// A cache takes 18 MB in the 11 ms that are a turn, and needs a tenth of a second for it, in which
 /// the readers are no quicker: so a turn of the writers ends with what was written, too. By time
 /// alone a hundredth of the writes takes 254 ms and more.
