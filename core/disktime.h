@@ -248,6 +248,9 @@ struct dt_queue {
 	struct dt_list party;		/* of commits or spells, if of one */
 	u32 nr_parked;			/* of its items; see park.c */
 	u64 wrote;			/* by it in a turn; see spell.c */
+	u64 sent;			/* the same, sent */
+	u64 part;			/* and so much may be, if others write as well; or 0 */
+	bool spent;			/* it has been */
 	struct dt_list waiters;		/* struct dt_waiter.link */
 
 	/* With a head; see account.c. */

@@ -400,6 +400,7 @@ void dt_queue_init(struct dt_queue *queue, struct dt_group *grp, bool sync,
 	dt_list_init(&queue->waiters);
 	dt_list_init(&queue->party);
 	queue->nr_parked = 0;
+	queue->spent = false;
 	queue->wrote = 0;
 	dt_tree_init(&queue->sorted);
 	queue->next_sector = 0;

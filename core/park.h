@@ -5,11 +5,12 @@
 
 #include "disktime.h"
 
-/* Whether the queue is of a party whose turn it is not. */
+/* Whether the queue is of a party whose turn it is not, or has had its part of that. */
 static inline bool dt_is_parked(const struct dt_dev *dev,
 				const struct dt_queue *queue)
 {
-	return unlikely(dev->parking) && !dt_list_empty(&queue->party);
+	return unlikely(dev->parking || queue->spent) &&
+	       !dt_list_empty(&queue->party);
 }
 
 #define DT_RATIO_SHIFT		8

@@ -45,6 +45,9 @@
  * the cache had room in the first writers' turn that did no harm, so that it is tried
  * again after a second, and after each failure four times as long.
  *
+ * Where several groups write each has its part of a turn by its weight, in what it sends,
+ * and is parked when it has had that.
+ *
  * Who comes to a drive whose cache is full already has never seen how quick reads can be,
  * and is late until it has: turns are tried.
  *
@@ -234,11 +237,15 @@ static void add_writer(struct dt_dev *dev, struct dt_queue *queue)
 	    commits(dev, queue))
 		return;
 	queue->wrote = 0;
+	queue->sent = 0;
+	queue->part = 0;
+	queue->spent = false;
 	dt_party_add(&dev->spells.queues, queue);
 }
 
 static void drop_writer(struct dt_dev *dev, struct dt_queue *queue)
 {
+	queue->spent = false;
 	dt_unpark(dev, queue);
 	dev->spells.wrote -= queue->wrote;
 	queue->wrote = 0;
@@ -252,7 +259,8 @@ void dt_spells_queued(struct dt_dev *dev, struct dt_item *item, u64 now)
 
 	if (item->dir == DT_WRITE && !item->express) {
 		add_writer(dev, queue);
-		if (!dt_list_empty(&queue->party) && parks_writers(spells)) {
+		if (!dt_list_empty(&queue->party) &&
+		    (queue->spent || parks_writers(spells))) {
 			dt_park_new(dev, queue);
 			return;
 		}
@@ -268,6 +276,31 @@ void dt_spells_forget(struct dt_dev *dev, struct dt_queue *queue)
 }
 
 /* ---- phases ---- */
+
+/* Where several groups write each may send its part of what is enough. */
+static void divide_quota(struct dt_spells *spells)
+{
+	struct dt_list *party = &spells->queues, *pos;
+	const struct dt_group *first = NULL;
+	struct dt_queue *queue;
+	bool several = false;
+	u64 all = 0;
+
+	for (pos = party->next; pos != party; pos = pos->next) {
+		queue = DT_CONTAINER(pos, struct dt_queue, party);
+		several |= first && queue->grp != first;
+		first = queue->grp;
+		queue->sent = 0;
+		queue->spent = false;
+		queue->part = dt_share_of(queue->grp);
+		all += queue->part;
+	}
+	for (pos = party->next; pos != party; pos = pos->next) {
+		queue = DT_CONTAINER(pos, struct dt_queue, party);
+		queue->part = several && all ?
+			dt_div(spells->quota * queue->part, all) + 1 : 0;
+	}
+}
 
 static void begin_run(struct dt_dev *dev)
 {
@@ -297,6 +330,7 @@ static void begin_phase(struct dt_dev *dev, enum dt_spells_phase phase)
 	spells->nr_quick = 0;
 	spells->quick_units = 0;
 	spells->look_ns = dev->clock_ns + slot_ns(dev);
+	divide_quota(spells);
 	dt_party_park(dev, &spells->queues, parks_writers(spells));
 	dt_dev_derive(dev);
 }
@@ -561,6 +595,11 @@ void dt_spells_sent(struct dt_dev *dev, struct dt_item *item)
 		return;
 	}
 	spells->sent += units_of(item);
+	item->queue->sent += units_of(item);
+	if (item->queue->part && item->queue->sent >= item->queue->part) {
+		item->queue->spent = true;
+		dt_park(dev, item->queue);
+	}
 	if (is_deep(dev) && spells->quota && spells->sent >= spells->quota) {
 		spells->cut = true;
 		end_write(dev);
