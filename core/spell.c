@@ -297,7 +297,7 @@ static void divide_quota(struct dt_spells *spells)
 	}
 	for (pos = party->next; pos != party; pos = pos->next) {
 		queue = DT_CONTAINER(pos, struct dt_queue, party);
-		queue->part = several && all ?
+		queue->part = several && all && spells->quota ?
 			dt_div(spells->quota * queue->part, all) + 1 : 0;
 	}
 }

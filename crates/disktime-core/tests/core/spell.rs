@@ -93,6 +93,32 @@ fn each_has_its_part_by_weight() {
     }
 }
 
+/// What is written in a turn is divided by weight, whoever could send more of it.
+#[test]
+fn each_of_two_writers_has_its_part_by_weight() {
+    for (weights, seed) in [([100, 100], 1), ([300, 100], 2), ([100, 200], 3)] {
+        let mut bed = bed(256, seed);
+        let root = bed.root();
+        let reader = bed.group("reader", root, weights[0] + weights[1]);
+        let writers = [
+            bed.group("many", root, weights[0]),
+            bed.group("few", root, weights[1]),
+        ];
+        bed.job(Job::new(reader).depth(32));
+        bed.job(writes(writers[0]).depth(64));
+        bed.job(writes(writers[1]).depth(16));
+        bed.run_until(2 * SEC);
+        let before = bed.snapshot(&writers);
+        let (_, readers) = turns(&mut bed, 12 * SEC);
+        let after = bed.snapshot(&writers);
+        let had = [0, 1].map(|of| (after[of].total_ios() - before[of].total_ios()) as f64);
+        let got = had.map(|ios| ios / (had[0] + had[1]));
+        report(&format!("{weights:?}: {got:.3?}, readers' {readers:.3}"));
+        assert!(readers > 0.05, "{weights:?}: no turns");
+        assert_shares(&format!("{weights:?}"), &got, &entitled(&weights), 0.07);
+    }
+}
+
 /// Whoever waits for a request while the writers' are parked gets the readers' all the same.
 #[test]
 fn readers_find_requests_while_writers_hold_theirs() {
