@@ -277,22 +277,36 @@ void dt_spells_forget(struct dt_dev *dev, struct dt_queue *queue)
 
 /* ---- phases ---- */
 
+/* Queues of the group that write. */
+static u32 nr_writers(const struct dt_group *grp)
+{
+	const struct dt_list *pos;
+	u32 nr = 0;
+
+	for (pos = grp->queue_list.next; pos != &grp->queue_list;
+	     pos = pos->next)
+		nr += !dt_list_empty(&DT_CONTAINER(pos, struct dt_queue,
+						   link)->party);
+	return nr;
+}
+
 /* Where several groups write each may send its part of what is enough. */
 static void divide_quota(struct dt_spells *spells)
 {
 	struct dt_list *party = &spells->queues, *pos;
-	const struct dt_group *first = NULL;
+	const struct dt_group *last = NULL;
 	struct dt_queue *queue;
 	bool several = false;
 	u64 all = 0;
 
 	for (pos = party->next; pos != party; pos = pos->next) {
 		queue = DT_CONTAINER(pos, struct dt_queue, party);
-		several |= first && queue->grp != first;
-		first = queue->grp;
+		several |= last && queue->grp != last;
+		last = queue->grp;
 		queue->sent = 0;
 		queue->spent = false;
-		queue->part = dt_share_of(queue->grp);
+		queue->part = dt_div(dt_share_of(queue->grp),
+				     nr_writers(queue->grp));
 		all += queue->part;
 	}
 	for (pos = party->next; pos != party; pos = pos->next) {
