@@ -8,12 +8,14 @@
 //! | file | content |
 //! |---|---|
 //! | `token` | a word that the status port repeats, so that no other output passes for a status |
-//! | `modules` | one module a line, in the order to load: path, then parameters |
+//! | `boot` | modules that init needs itself, one a line, in the order to load: path, then parameters |
+//! | `modules` | those of the case, loaded after them |
 //! | `argv`, `env` | NUL-separated |
 //! | `shell` | if present: run the command on the console, as a terminal |
 //!
 //! Ports, by name: `log` gets the command's output, `org.disktime.out` a tar archive of `/out`,
-//! `org.disktime.status` the lines `disktime-vm TOKEN ready`, then `exit N` or `error TEXT`.
+//! `org.disktime.status` lines that begin with `disktime-vm TOKEN`: `up` before the first of the case's
+//! modules is loaded, `ready` after the last, then `taint N exit N` or `taint N error TEXT`.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -46,7 +48,7 @@ fn main() {
     }
     mounts();
     let token = read_trimmed("/case/token");
-    let loaded = load_modules("/case/modules");
+    let booted = load_modules("/case/boot");
     let mut status = open_port("org.disktime.status");
     let mut say = |what: &str| {
         let line = format!("disktime-vm {token} {what}\n");
@@ -55,6 +57,8 @@ fn main() {
             Err(_) => false,
         }
     };
+    say("up");
+    let loaded = booted.and_then(|()| load_modules("/case/modules"));
     say("ready");
     let shell = Path::new("/case/shell").exists();
     let outcome = loaded.and_then(|()| {

@@ -217,6 +217,8 @@ pub(crate) fn write(
             .map(String::as_str)
             .chain(load.iter().map(|(n, _)| n.as_str())),
     )?;
+    // What init needs itself comes first, with what that needs.
+    let to_boot = index.order(boot.iter().copied())?.len();
     let to_load = index.order(
         boot.iter()
             .copied()
@@ -242,14 +244,17 @@ pub(crate) fn write(
             text.as_bytes(),
         );
     }
-    let list: String = to_load
-        .iter()
-        .map(|(name, module)| {
-            let params = load.iter().find(|(n, _)| n == name).map_or("", |(_, p)| p);
-            format!("/{} {params}\n", module_path(kernel, module))
-        })
-        .collect();
-    archive.file("case/modules", 0o644, list.as_bytes());
+    let (inits, cases) = to_load.split_at(to_boot);
+    for (file, modules) in [("case/boot", inits), ("case/modules", cases)] {
+        let list: String = modules
+            .iter()
+            .map(|(name, module)| {
+                let params = load.iter().find(|(n, _)| n == name).map_or("", |(_, p)| p);
+                format!("/{} {params}\n", module_path(kernel, module))
+            })
+            .collect();
+        archive.file(file, 0o644, list.as_bytes());
+    }
     archive.file("case/token", 0o644, token.as_bytes());
     if shell {
         archive.file("case/shell", 0o644, b"");

@@ -12,6 +12,7 @@ use crate::progress::Progress;
 
 /// A module whose `fault` parameter makes it complain while it is loaded.
 const FAULTY: &str = r#"// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 
@@ -21,6 +22,8 @@ module_param(fault, int, 0);
 static int __init faulty_init(void)
 {
 	WARN(fault == 1, "asked to warn\n");
+	if (fault == 3)
+		msleep(1000 * 1000);
 	return fault == 2 ? -EINVAL : 0;
 }
 module_init(faulty_init);
@@ -88,6 +91,12 @@ fn trials(faulty: &str, out: &Path) -> Vec<Trial> {
     passing.out_dir = Some(out.to_owned());
     let mut hanging = sh("hanging", "echo waiting; sleep 1000");
     hanging.timeout = Duration::from_secs(15);
+    // Whoever is PID 1 instead of init says nothing.
+    let mut silent = sh("silent", "true");
+    silent.append.push("rdinit=/bin/sleep 1000".into());
+    silent.timeout = Duration::from_secs(10);
+    let mut stuck = sh("stuck", "true").module(faulty, "fault=3");
+    stuck.timeout = Duration::from_secs(15);
     let mut allowed = sh("allowed", "true").module(faulty, "fault=1");
     allowed.allow.push(Allow {
         pattern: r"at .*faulty_init|faulty\.c".into(),
@@ -128,6 +137,16 @@ fn trials(faulty: &str, out: &Path) -> Vec<Trial> {
             what: "a case that hangs",
             case: hanging,
             right: |o| o.status == Status::TimedOut && o.log == "waiting\n",
+        },
+        Trial {
+            what: "a machine that does not come up",
+            case: silent,
+            right: |o| o.status == Status::TimedOut && !o.up,
+        },
+        Trial {
+            what: "a module that stands still",
+            case: stuck,
+            right: |o| o.status == Status::TimedOut && o.up && o.boot_ms.is_none(),
         },
         Trial {
             what: "a kernel that crashes",

@@ -399,9 +399,10 @@ fn describe(case: &VmCase, result: &Result<VmOutcome>) -> String {
     let first = console::first_complaint(&outcome.console, 40).map_or(String::new(), |text| {
         format!("  console, from the first complaint on:\n{}", indent(text))
     });
-    let up = match outcome.boot_ms {
-        Some(_) => "",
-        None => ", before init was ready",
+    let up = match (outcome.up, outcome.boot_ms) {
+        (_, Some(_)) => "",
+        (true, None) => ", while the case's modules were loaded",
+        (false, None) => ", before init was up",
     };
     format!(
         "FAIL {name} ({seconds:.1} s): {}{up}\n  log, its end:\n{}{first}  console, its end:\n{}  \
