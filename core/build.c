@@ -23,6 +23,7 @@
 #include "park.c"
 #include "chain.c"
 #include "commit.c"
+#include "slice.c"
 #include "spell.c"
 #include "near.c"
 #include "select.c"

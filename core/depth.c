@@ -78,6 +78,7 @@
 #include "lead.h"
 #include "pace.h"
 #include "serial.h"
+#include "slice.h"
 #include "solo.h"
 #include "spell.h"
 #include "wide.h"
@@ -370,7 +371,7 @@ bool dt_lets_through(struct dt_dev *dev)
 
 	if (!dt_list_empty(&dev->express))
 		return true;
-	if (dev->solo.grp)
+	if (dev->solo.grp || dt_is_sliced(dev))
 		return dt_favoured(dev) && dev->nr_inflight < dev->depth;
 	if (dt_favoured(dev))
 		return true;
@@ -394,6 +395,7 @@ void dt_depth_forget(struct dt_dev *dev, const struct dt_group *grp)
 	struct dt_light *light = &dev->light;
 
 	dt_solo_forget(dev, grp);
+	dt_slices_forget(dev, grp);
 	dt_lead_forget(dev, grp);
 	if (light->first == grp)
 		light->first = NULL;

@@ -183,6 +183,20 @@ struct dt_head {
 };
 
 /* What every request of its own touches comes first here, and in a queue. */
+/* What a group read while it and writers have turns: slice.c. */
+struct dt_reads {
+	u32 turn;			/* serial number of the turn, */
+	u32 run;			/* and of quick slots in a row in it */
+	u64 theirs;			/* before these, since the writers' turn began */
+	u64 quick;			/* and in them and the readers' turn */
+	u32 full;			/* so many are enough, and are in the device; or 0 */
+	bool held;			/* it waits while writers have their turn */
+	s64 ahead_ns;			/* it had so much more than was due to it */
+	u8 nr_seen;			/* slices in which that was seen, */
+	u64 part[2];			/* it had of what is due, without and with; 2^-16 */
+	u64 alone;			/* in a ns with the device for itself, 2^-30; or 0 */
+};
+
 struct dt_group {
 	struct dt_entity ent;
 	struct dt_entity *own;		/* parent of its queues: leaf or ent */
@@ -214,6 +228,7 @@ struct dt_group {
 	u64 apart_until_ns;
 	bool odd;			/* begins the other way */
 	u8 nr_unharmed;			/* its reads while nobody wrote, few or many */
+	struct dt_reads reads;
 	struct dt_head head;
 	struct dt_think think;
 	struct dt_stats stats;
@@ -250,7 +265,7 @@ struct dt_queue {
 	u64 wrote;			/* by it in a turn; see spell.c */
 	u64 sent;			/* the same, sent */
 	u64 part;			/* and so much may be, if others write as well; or 0 */
-	bool spent;			/* it has been */
+	bool spent;			/* it has been, or it reads and waits: slice.c */
 	struct dt_list waiters;		/* struct dt_waiter.link */
 
 	/* With a head; see account.c. */
@@ -719,6 +734,23 @@ enum dt_spells_phase {
 
 #define DT_SPELL_SHIFT		30
 
+/* Readers one after the other; see slice.c. */
+struct dt_slices {
+	struct dt_group *grp;		/* has the device, or NULL */
+	bool on;			/* there are some in this turn */
+	bool holds;			/* some wait meanwhile who are ahead */
+	bool pipes;			/* none has more in the device than enough */
+	u64 until_ns;			/* end of this one */
+	u64 quiet_ns;			/* from then on it was alone, or 0, */
+	u64 units;			/* and read so much */
+	u32 turn;			/* serial number of the writers' turn, */
+	u32 run;			/* and of quick slots in a row */
+	u8 passes;			/* so many slices tell what a group does alone */
+	u32 nr_turns;			/* in which there could be some */
+	u32 nr_unknown;			/* and in which it was not known what they do */
+	u64 value[2];			/* least that one had, without and with; 2^-16 */
+};
+
 /* Readers and writers of flash by turns; see spell.c. */
 struct dt_spells {
 	u8 phase;			/* enum dt_spells_phase */
@@ -730,7 +762,8 @@ struct dt_spells {
 	u32 ratio;			/* of reads' turn by the writers', 2^-8 */
 	u64 since_ns;			/* beginning of the phase */
 	u64 from_ns;			/* of the writers' turn */
-	u64 until_ns;			/* end of the readers' */
+	u64 until_ns;			/* end of the readers', */
+	u64 read_ns;			/* which is so long, or was */
 	u64 slot_ns;			/* beginning of the slot */
 	u64 look_ns;			/* end of the slot or the turn, or 0 */
 	u64 units;			/* of reads done since it began */
@@ -762,6 +795,7 @@ struct dt_spells {
 	u64 least_ns;			/* the least that those can be */
 	u32 nr_late;
 	struct dt_list queues;		/* writers: struct dt_queue.party */
+	struct dt_slices slices;
 };
 
 /* Who waits for what goes on in another group: chain.c. */

@@ -94,7 +94,7 @@ static u64 weight_by(const struct dt_group *grp, const struct dt_group *ref,
 	return 0;
 }
 
-static bool in_party(const struct dt_group *grp)
+bool dt_in_party(const struct dt_group *grp)
 {
 	const struct dt_list *pos;
 
@@ -126,7 +126,7 @@ u32 dt_party_ratio(const struct dt_dev *dev, const struct dt_list *party,
 		if (who == last)
 			continue;
 		last = who;
-		if (in_party(grp))
+		if (dt_in_party(grp))
 			own += weight;
 		else if (grp != dev->root)
 			others += weight;

@@ -9,8 +9,8 @@
 static inline bool dt_is_parked(const struct dt_dev *dev,
 				const struct dt_queue *queue)
 {
-	return unlikely(dev->parking || queue->spent) &&
-	       !dt_list_empty(&queue->party);
+	return unlikely(queue->spent) ||
+	       (unlikely(dev->parking) && !dt_list_empty(&queue->party));
 }
 
 #define DT_RATIO_SHIFT		8
@@ -28,6 +28,8 @@ dt_internal void dt_party_add(struct dt_list *party, struct dt_queue *queue);
 dt_internal void dt_party_clear(struct dt_list *party);
 dt_internal void dt_party_park(struct dt_dev *dev, struct dt_list *party,
 			       bool parked);
+/* Whether one of the group's queues is of a party. */
+dt_internal bool dt_in_party(const struct dt_group *grp);
 /*
  * What is due, by weight, to all others that did anything since @from_ns for
  * each part that is due to the party, or @within if it is a group's own queues

@@ -21,9 +21,10 @@
  * What the writers have done to the drive ends with the drain, so that no cost of
  * a request and no size of a cache need be known. How quick reads can be is what
  * they were in the quickest slots of READ; a slot is some tens of the least that
- * a read takes. Reads are never parked. What they do in the writers' turn, h of
- * what they can, shortens their own, and they are charged no more for it than
- * they would be alone; the rest is the writers' to pay.
+ * a read takes. Reads are not parked, but where there are several readers and one is
+ * ahead of the others (slice.c). What they do in the writers' turn, h of what they can,
+ * shortens their own, and they are charged no more for it than they would be alone; the
+ * rest is the writers' to pay.
  *
  * With p for the part that is due to readers, each side then has as much as it is
  * due by what it does alone, and the product of what both do, each to the power
@@ -51,7 +52,8 @@
  * Who comes to a drive whose cache is full already has never seen how quick reads can be,
  * and is late until it has: turns are tried.
  *
- * The bound: a writer waits for no longer than READ_MOST_NS and a drain.
+ * The bound: a writer waits for no longer than READ_MOST_NS and a drain, and once for what
+ * each of several readers does alone to be seen (slice.c).
  *
  * What it is worth (docs/DESIGN.md has more): on the server's drive, 8 reads of
  * 4 KB at a time beside 8 writes, each side has 0.47 to 0.50 of what it does
@@ -63,6 +65,7 @@
 #include "line.h"
 #include "park.h"
 #include "select.h"
+#include "slice.h"
 #include "solo.h"
 #include "spell.h"
 
@@ -90,7 +93,7 @@
 #define THEIRS_NS		(64 * DT_NSEC_PER_MSEC)
 #define THEIRS_SPANS		20
 /* no less than. */
-#define THEIRS_LEAST_NS		(16 * DT_NSEC_PER_MSEC)
+#define THEIRS_LEAST_NS		(32 * DT_NSEC_PER_MSEC)
 /*
  * A drain takes no more of them when all that was in the device is done, nor does it to
  * see that there is none;
@@ -236,6 +239,9 @@ static void add_writer(struct dt_dev *dev, struct dt_queue *queue)
 	if (!dt_list_empty(&queue->party) || !is_many(queue) ||
 	    commits(dev, queue))
 		return;
+	/* It has read until now, and waits as others do (slice.c). */
+	if (queue->spent)
+		dt_unpark(dev, queue);
 	queue->wrote = 0;
 	queue->sent = 0;
 	queue->part = 0;
@@ -266,6 +272,10 @@ void dt_spells_queued(struct dt_dev *dev, struct dt_item *item, u64 now)
 		}
 	} else if (item->dir == DT_READ && !dt_list_empty(&queue->party)) {
 		drop_writer(dev, queue);
+	}
+	if (unlikely(queue->spent) && !item->express) {
+		dt_park_new(dev, queue);
+		return;
 	}
 	dt_path_queued(dev, queue, now);
 }
@@ -363,6 +373,7 @@ static void end_spells(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
 
+	dt_slices_end(dev);
 	pay_for_reads(dev);
 	level_writers(dev);
 	begin_phase(dev, DT_SPELLS_IDLE);
@@ -388,7 +399,10 @@ static void enter_write(struct dt_dev *dev)
 	u64 ns;
 
 	level_writers(dev);
-	spells->most -= spells->most / FORGET_MOST;
+	/* What all do together was not seen where they were one after the other. */
+	if (!spells->slices.on)
+		spells->most -= spells->most / FORGET_MOST;
+	dt_slices_begin(dev);
 	spells->best = 0;
 	spells->theirs = 0;
 	spells->cut = false;
@@ -503,7 +517,9 @@ static void enter_read(struct dt_dev *dev, u64 theirs_ns, u64 had)
 	spells->drain_ns = dev->clock_ns - spells->since_ns;
 	pay_for_reads(dev);
 	begin_phase(dev, DT_SPELLS_READ);
-	spells->until_ns = dev->clock_ns + dt_min(ns, READ_MOST_NS);
+	spells->read_ns = dt_min(ns, READ_MOST_NS);
+	spells->until_ns = dev->clock_ns + spells->read_ns;
+	dt_slices_read(dev);
 	/* A turn may be shorter than a slot. */
 	spells->look_ns = dt_min(spells->look_ns, spells->until_ns);
 }
@@ -555,12 +571,15 @@ static u64 end_slot(struct dt_dev *dev)
 	struct dt_spells *spells = &dev->spells;
 	u64 rate = rate_of(spells->units, dev->clock_ns - spells->slot_ns);
 
-	note_most(dev);
-	spells->run_units += spells->units;
-	spells->run_reads += spells->nr_reads;
-	if (++spells->run_slots == RUN_SLOTS ||
-	    spells->run_reads >= dt_min(spells->nr_most, dev->depth))
-		end_run(dev);
+	/* What one does alone says nothing of all. */
+	if (!dt_is_sliced(dev)) {
+		note_most(dev);
+		spells->run_units += spells->units;
+		spells->run_reads += spells->nr_reads;
+		if (++spells->run_slots == RUN_SLOTS ||
+		    spells->run_reads >= dt_min(spells->nr_most, dev->depth))
+			end_run(dev);
+	}
 	spells->units = 0;
 	spells->nr_reads = 0;
 	spells->reads_ns = 0;
@@ -590,6 +609,7 @@ static void end_write(struct dt_dev *dev)
 	spells->taken_ns = dev->clock_ns;
 	spells->nr_drain = 0;
 	begin_phase(dev, DT_SPELLS_DRAIN);
+	dt_slices_drain(dev);
 }
 
 /*
@@ -600,6 +620,8 @@ void dt_spells_sent(struct dt_dev *dev, struct dt_item *item)
 {
 	struct dt_spells *spells = &dev->spells;
 
+	if (item->dir == DT_READ)
+		dt_slices_sent(dev, item->queue, units_of(item));
 	if (dt_list_empty(&item->queue->party))
 		return;
 	/* One that went express has let all others of its queue go. */
@@ -636,9 +658,9 @@ static void tick_write(struct dt_dev *dev)
 	}
 }
 
-static bool is_quick(const struct dt_spells *spells, u64 rate)
+static bool is_quick(const struct dt_dev *dev, u64 rate)
 {
-	return 8 * rate >= QUICK * spells->most;
+	return 8 * rate >= QUICK * dt_slices_most(dev, dev->spells.most);
 }
 
 /* A slot of a drain is over. Whether reads are quick, as long as they should be. */
@@ -654,16 +676,18 @@ static bool end_drain_slot(struct dt_dev *dev)
 
 	spells->nr_drain += spells->nr_reads;
 	rate = end_slot(dev);
-	quick = done && is_quick(spells, rate);
+	quick = done && is_quick(dev, rate);
 
 	/* By what is known now those before were not. */
-	if (!quick || !is_quick(spells, spells->quick_rate)) {
+	if (!quick || !is_quick(dev, spells->quick_rate)) {
 		spells->theirs += spells->quick_units;
 		spells->quick_units = 0;
 		spells->nr_quick = 0;
+		dt_slices_slow(dev);
 	}
 	if (!quick) {
 		spells->theirs += units;
+		dt_slices_slow(dev);
 		return false;
 	}
 	if (!spells->nr_quick++) {
@@ -713,16 +737,21 @@ static void tick_drain(struct dt_dev *dev)
 	u64 theirs_ns = (spells->nr_quick ? spells->quick_ns : dev->clock_ns) -
 			spells->from_ns;
 	u64 part = readers_part(dev), had = harmed(spells, theirs_ns);
+	u64 kept = dt_slices_kept(dev, theirs_ns, had);
 	bool late = drains_long(dev);
 	bool few = nr_lately(dev) < MANY;
 	bool pays = spells->most && !few &&
-		    had < (spells->good ? part : part - part / MARGIN);
+		    kept < (spells->good ? part : part - part / MARGIN);
+	bool sure = !pays && !spells->good && spells->nr_quick >= SURE_SLOTS &&
+		    !seems_busy(dev, had);
 
 	/* By now they have as many requests as they want. */
 	late |= few && !spells->good &&
 		dev->clock_ns - spells->since_ns >= 2 * slot_ns(dev);
-	late |= !pays && !spells->good && spells->nr_quick >= SURE_SLOTS &&
-		!seems_busy(dev, had);
+	late |= sure;
+	/* Large reads hide what small ones lose, but not from what each does alone. */
+	if (late && !few && !spells->good && dt_slices_unknown(dev))
+		pays = true;
 	if (!(quick && (pays || spells->good)) && !late)
 		return;
 	/* One that ended before the cache was full says nothing against it. */
@@ -737,9 +766,11 @@ static void tick_drain(struct dt_dev *dev)
 	/* With nobody else in the way that is what they can now. */
 	if (late && spells->best)
 		spells->most = spells->best;
+	if (late)
+		dt_slices_late(dev);
 	spells->good = true;
 	spells->off_ns = TRY_AGAIN_NS;
-	enter_read(dev, theirs_ns, had);
+	enter_read(dev, theirs_ns, dt_slices_had(dev, theirs_ns, part, had));
 }
 
 void dt_spells_tick(struct dt_dev *dev)
@@ -754,16 +785,24 @@ void dt_spells_tick(struct dt_dev *dev)
 		tick_write(dev);
 		break;
 	case DT_SPELLS_DRAIN:
-		if (anybody_reads(dev))
-			tick_drain(dev);
-		else
+		if (!anybody_reads(dev)) {
 			end_spells(dev);
+			break;
+		}
+		tick_drain(dev);
+		if (spells->phase == DT_SPELLS_DRAIN)
+			dt_slices_tick(dev);
 		break;
 	default:
 		any = anybody_reads(dev);
 		end_slot(dev);
-		if (!any || !dt_before(dev->clock_ns, spells->until_ns))
+		if (!any || (!dt_before(dev->clock_ns, spells->until_ns) &&
+			     !dt_slices_go_on(dev))) {
+			dt_slices_end(dev);
 			enter_write(dev);
+		} else {
+			dt_slices_tick(dev);
+		}
 	}
 }
 
@@ -784,7 +823,11 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 	struct dt_queue *queue = item->queue;
 
 	if (item->dir == DT_READ) {
-		spells->units += units_of(item);
+		/* Who has the device is looked at, and not what others have in it. */
+		if (!dt_is_sliced(dev) || spells->slices.grp == queue->grp)
+			spells->units += units_of(item);
+		dt_slices_note(dev, queue->grp, units_of(item),
+			       spells->phase == DT_SPELLS_WRITE);
 		spells->nr_reads++;
 		spells->reads_ns += dev->clock_ns -
 				    dt_later(item->insert_ns, spells->slot_ns);
@@ -878,6 +921,7 @@ bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
 	spells->quota = 0;
 	spells->drain_ns = 0;
 	spells->nr_most = 0;
+	dt_slices_init(dev);
 	enter_write(dev);
 	return true;
 }
