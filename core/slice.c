@@ -346,7 +346,7 @@ static struct dt_group *who_lacks(struct dt_dev *dev, u64 rest, u64 *ns)
 		all += had_ns(dev, grp);
 	}
 	FOR_EACH_READER(dev, pos, grp) {
-		lacks = (s64)dt_div(all * dt_share_of(grp), shares) -
+		lacks = (s64)dt_div(all * dt_share_of(grp), dt_max(shares, 1)) -
 			(s64)had_ns(dev, grp) - grp->reads.ahead_ns;
 		if (!found || lacks > most) {
 			most = lacks;

@@ -750,7 +750,8 @@ static void tick_drain(struct dt_dev *dev)
 		dev->clock_ns - spells->since_ns >= 2 * slot_ns(dev);
 	late |= sure;
 	/* Large reads hide what small ones lose, but not from what each does alone. */
-	if (late && !few && !spells->good && dt_slices_unknown(dev))
+	if (late && spells->most && !few && !spells->good &&
+	    dt_slices_unknown(dev))
 		pays = true;
 	if (!(quick && (pays || spells->good)) && !late)
 		return;

@@ -241,3 +241,43 @@ fn two_who_commit_do_not_let_all_in_by_turns() {
         assert!(part[0] > 0.8, "beside {depth} reads: {part:.3?}");
     }
 }
+
+/// Two that read and are unlike beside one who writes.
+#[test]
+fn unlike_readers_beside_a_writer_have_their_parts() {
+    let loads = [
+        (Mix::Read, 256, 32),
+        (Mix::Write, 32, 128),
+        (Mix::Read, 8, 16),
+    ];
+    for seed in 1..=2 {
+        let procs = loads
+            .iter()
+            .zip(0..)
+            .map(|(&(mix, sectors, depth), n)| Proc {
+                pattern: Pattern::Random,
+                mix,
+                sectors,
+                depth,
+                ..Proc::new(n, (n as u64) << 24, (n as u64 + 1) << 24)
+            });
+        let mut setup = setup(
+            &Spec::new(Model::Gp3),
+            [100; 3].into_iter(),
+            procs.collect(),
+        );
+        setup.seed = seed;
+        let mut sim = Sim::new(setup, Silent).unwrap();
+        for n in 0..3 {
+            sim.start(n);
+        }
+        sim.run(4 * SEC).unwrap();
+        // Of 3000 I/Os and 125 MB a second: 953 of the first, and 3000 of the others.
+        let done = [0, 1, 2].map(|n| sim.tally(n).ios.iter().sum::<u64>() / 4);
+        println!("seed {seed}: {done:?} a second");
+        assert!(
+            done[0] > 200 && done[1] > 600 && done[2] > 600,
+            "seed {seed}: {done:?}"
+        );
+    }
+}

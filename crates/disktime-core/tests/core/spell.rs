@@ -1,5 +1,8 @@
 //! Readers and writers that have a flash drive by turns.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use disktime_core::{Dir, GroupId, Nanos, Request, Spell};
 
 use crate::bed::*;
@@ -117,6 +120,65 @@ fn each_of_two_writers_has_its_part_by_weight() {
         assert!(readers > 0.05, "{weights:?}: no turns");
         assert_shares(&format!("{weights:?}"), &got, &entitled(&weights), 0.07);
     }
+}
+
+/// Two readers that are unlike and a writer: each has its part of the servers by weight, though the requests of one
+/// take eight times as long.
+#[test]
+fn each_of_two_readers_has_its_part_by_weight() {
+    for (weights, seed) in [([100, 100], 1), ([200, 100], 2), ([100, 200], 3)] {
+        let (mut bed, groups) = three(weights, seed, Rc::default());
+        bed.run_until(2 * SEC);
+        let before = bed.snapshot(&groups);
+        let (_, readers) = turns(&mut bed, 12 * SEC);
+        let after = bed.snapshot(&groups);
+        let had = |of: usize| (after[of].total_ios() - before[of].total_ios()) as f64;
+        let time = [had(0), had(1) * 8.0];
+        let sum = time[0] + time[1];
+        let got = time.map(|time| time / sum);
+        report(&format!("{weights:?}: {got:.3?}, readers' {readers:.3}"));
+        assert!(readers > 0.05, "{weights:?}: no turns");
+        assert_shares(&format!("{weights:?}"), &got, &entitled(&weights), 0.1);
+    }
+}
+
+/// A drive that stands still says nothing of how quick it can be, whenever that begins.
+#[test]
+fn a_drive_that_stands_still_is_not_known() {
+    for from in (0..400).step_by(14) {
+        let more = Rc::new(Cell::new(0));
+        let (mut bed, groups) = three([100, 100], from, more.clone());
+        bed.run_until(from * MS);
+        more.set(1500 * MS);
+        bed.run_until((from + 20) * MS);
+        more.set(0);
+        let ios = bed.ios(&groups, 4 * SEC, 5 * SEC);
+        assert!(ios.iter().all(|&ios| ios > 100), "{from} ms: {ios:?}");
+        bed.drain();
+    }
+}
+
+/// Small and large reads, and writes as above; all that begin now take `more`.
+fn three(weights: [u32; 2], seed: u64, more: Rc<Cell<u64>>) -> (Bed, [GroupId; 2]) {
+    let service = move |request: &Request, _, rng: &mut Rng| {
+        let ns = match request.dir {
+            Dir::Read if request.sectors > 8 => 8 * READ,
+            Dir::Read => READ,
+            Dir::Write => WRITE,
+        };
+        ns * 7 / 8 + rng.below(ns / 4) + more.get()
+    };
+    let mut bed = Bed::new(Disk::new(8, 64, 256), Box::new(service), seed);
+    let root = bed.root();
+    let readers = [
+        bed.group("small", root, weights[0]),
+        bed.group("large", root, weights[1]),
+    ];
+    let writer = bed.group("writer", root, 100);
+    bed.job(Job::new(readers[0]).depth(16));
+    bed.job(Job::new(readers[1]).depth(48).sectors(256));
+    bed.job(writes(writer).depth(64));
+    (bed, readers)
 }
 
 /// Whoever waits for a request while the writers' are parked gets the readers' all the same.
