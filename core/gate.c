@@ -46,6 +46,7 @@
 #include "entity.h"
 #include "park.h"
 #include "select.h"
+#include "slice.h"
 
 #define PART_SHIFT	16
 
@@ -276,6 +277,8 @@ static struct dt_queue *first_in_line(struct dt_dev *dev, u64 now)
 	/* The others have what they could use now. */
 	if (dev->solo.grp && dev->solo.grp->own->nr_waiting)
 		ent = dev->solo.grp->own;
+	else if (dt_is_sliced(dev) && dev->spells.slices.grp->own->nr_waiting)
+		ent = dev->spells.slices.grp->own;
 	while (ent->kind != DT_KIND_QUEUE) {
 		spot = dt_line_pick(&ent->level->gate, now);
 		if (!spot)

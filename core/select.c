@@ -58,6 +58,7 @@
 #include "park.h"
 #include "select.h"
 #include "serial.h"
+#include "slice.h"
 #include "spell.h"
 #include "wide.h"
 
@@ -563,7 +564,8 @@ void dt_dev_review(struct dt_dev *dev)
 
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 {
-	bool awaited = dev->light.awaited == grp;
+	bool awaited = dev->light.awaited == grp ||
+		       dev->spells.slices.grp == grp;
 
 	dt_depth_forget(dev, grp);
 	dt_serial_forget_group(dev, grp);
@@ -793,7 +795,9 @@ bool dt_pass(struct dt_dev *dev, struct dt_queue *queue, struct dt_item *item,
 
 	if (dev->nr_queued ||
 	    (!dev->plain && (dev->slice_ns || dev->fault || dev->holding ||
-			     (dev->spells.phase && dir == DT_WRITE))) ||
+			     (dev->spells.phase &&
+			      (dir == DT_WRITE || queue->spent ||
+			       dev->spells.slices.pipes)))) ||
 	    (unlikely(dt_is_async(queue, dir)) &&
 	     (dev->commits.phase || dt_commits_watch(dev, now))))
 		return false;
@@ -1080,6 +1084,8 @@ void dt_requeue(struct dt_dev *dev, struct dt_item *item, u64 now)
 		return;
 	dt_clock(dev, now);
 	back(dev, item, item->queue, item->queue->grp, false, false);
+	if (unlikely(dev->spells.phase))
+		dt_slices_back(dev, item->queue->grp);
 	item->state = DT_ITEM_FREE;
 	dev->counts.requeued++;
 	dt_dev_update(dev);

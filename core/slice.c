@@ -63,6 +63,8 @@
 /* What one does alone is seen in so long from when others' requests are done, or it is given up. */
 #define SEE_NS			(8 * DT_NSEC_PER_MSEC)
 #define SEE_MOST_NS		(64 * DT_NSEC_PER_MSEC)
+/* And all of them beyond the end of the turn. */
+#define SEE_ALL_NS		(512 * DT_NSEC_PER_MSEC)
 /* It is forgotten by this part with each slice that shows less. */
 #define FORGET_ALONE		32
 /* In so many turns, if it does not show. */
@@ -94,9 +96,16 @@ void dt_slices_init(struct dt_dev *dev)
 	slices->value[true] = 0;
 }
 
+/* Those that wait as others have the device are among them. */
 static u32 outstanding_of(const struct dt_group *grp)
 {
-	return grp->own->nr_queued + grp->own->nr_inflight;
+	u32 nr = grp->own->nr_queued + grp->own->nr_inflight;
+	const struct dt_list *pos;
+
+	for (pos = grp->queue_list.next; pos != &grp->queue_list;
+	     pos = pos->next)
+		nr += DT_CONTAINER(pos, struct dt_queue, link)->nr_parked;
+	return nr;
 }
 
 static bool is_reader(const struct dt_group *grp)
@@ -142,7 +151,9 @@ static bool may_slice(const struct dt_dev *dev)
 			return false;
 		if (!is_reader(grp))
 			continue;
-		if (outstanding_of(grp) + 1 < ASKS || !dt_share_of(grp))
+		/* Nor who has not read at all, and writes too little to be parked. */
+		if (outstanding_of(grp) + 1 < ASKS || !dt_share_of(grp) ||
+		    !grp->reads.turn)
 			return false;
 		nr++;
 	}
@@ -186,8 +197,6 @@ static void catch_up(struct dt_dev *dev, struct dt_group *grp)
 	reads->turn = slices->turn;
 }
 
-static void may_go_on(struct dt_dev *dev, struct dt_group *grp);
-
 void dt_slices_note(struct dt_dev *dev, struct dt_group *grp, u64 units,
 		    bool theirs)
 {
@@ -198,7 +207,6 @@ void dt_slices_note(struct dt_dev *dev, struct dt_group *grp, u64 units,
 		grp->reads.theirs += units;
 	else
 		grp->reads.quick += units;
-	may_go_on(dev, grp);
 	if (slices->grp != grp)
 		return;
 	slices->units += units;
@@ -308,7 +316,9 @@ static void end_slice(struct dt_dev *dev)
 	if (slices->quiet_ns && 2 * ns >= SLICE_SHORT_NS && slices->units) {
 		rate = dt_div(slices->units << DT_SPELL_SHIFT, ns);
 		/* What was left behind is in the way, and nothing makes it quicker. */
-		if (reads->nr_seen < slices->passes)
+		if (!reads->nr_seen)
+			reads->alone = rate;
+		else if (reads->nr_seen < slices->passes)
 			reads->alone = dt_max(reads->alone, rate);
 		else if (rate > reads->alone)
 			reads->alone = (reads->alone + rate) / 2;
@@ -397,14 +407,14 @@ static bool slice_goes_on(const struct dt_dev *dev)
 {
 	const struct dt_slices *slices = &dev->spells.slices;
 
-	if (!is_reader(slices->grp))
+	if (!is_reader(slices->grp) || !may_slice(dev))
 		return false;
 	/* Until it is quick. */
 	if (dev->spells.phase == DT_SPELLS_DRAIN)
 		return true;
 	return dt_before(dev->clock_ns, slices->until_ns) &&
-	       (slices->grp->reads.nr_seen == slices->passes ||
-		!slices->quiet_ns ||
+	       (slices->grp->reads.nr_seen >= slices->passes ||
+		!slices->quiet_ns || !slices->units ||
 		dt_before(dev->clock_ns, slices->quiet_ns + SEE_NS));
 }
 
@@ -421,7 +431,7 @@ void dt_slices_tick(struct dt_dev *dev)
 	}
 	if (!slices->on || !may_slice(dev))
 		return;
-	grp = first_unseen(dev);
+	grp = dev->spells.phase == DT_SPELLS_READ ? first_unseen(dev) : NULL;
 	if (!grp)
 		grp = who_lacks(dev, rest_ns(dev), &ns);
 	if (grp)
@@ -429,6 +439,16 @@ void dt_slices_tick(struct dt_dev *dev)
 }
 
 /* ---- who is ahead waits in the writers' turn ---- */
+
+/* Not where somebody commits, who would wait for his reads before that. */
+static bool may_hold(const struct dt_dev *dev, const struct dt_queue *queue)
+{
+	u64 ended_ns = dev->commits.ended_ns;
+
+	return queue->sync &&
+	       (!ended_ns ||
+		!dt_before(dev->clock_ns, ended_ns + DT_NSEC_PER_SEC));
+}
 
 static void hold_back(struct dt_dev *dev, struct dt_group *grp, bool held)
 {
@@ -438,7 +458,8 @@ static void hold_back(struct dt_dev *dev, struct dt_group *grp, bool held)
 	for (pos = grp->queue_list.next; pos != &grp->queue_list;
 	     pos = pos->next) {
 		queue = DT_CONTAINER(pos, struct dt_queue, link);
-		if (!dt_list_empty(&queue->party) || queue->spent == held)
+		if (!dt_list_empty(&queue->party) || queue->spent == held ||
+		    (held && !may_hold(dev, queue)))
 			continue;
 		queue->spent = held;
 		if (held)
@@ -453,7 +474,8 @@ void dt_slices_sent(struct dt_dev *dev, struct dt_queue *queue, u64 units)
 	struct dt_group *grp = queue->grp;
 	u64 ns, most;
 
-	if (!dev->spells.slices.pipes || !grp->reads.alone)
+	if (!dev->spells.slices.pipes || !grp->reads.alone ||
+	    !dt_list_empty(&queue->party))
 		return;
 	ns = dt_max(PIPE_NS, PIPE_QUICK * dev->quick[DT_READ].ns);
 	most = dt_div(grp->reads.alone * ns >> DT_SPELL_SHIFT, units);
@@ -464,11 +486,10 @@ void dt_slices_sent(struct dt_dev *dev, struct dt_queue *queue, u64 units)
 	dt_park(dev, queue);
 }
 
-/* One of its requests is done, of those that are enough. */
-static void may_go_on(struct dt_dev *dev, struct dt_group *grp)
+void dt_slices_back(struct dt_dev *dev, struct dt_group *grp)
 {
 	if (!grp->reads.full || grp->reads.held ||
-	    4 * grp->own->nr_inflight > 3 * grp->reads.full)
+	    2 * grp->own->nr_inflight > grp->reads.full)
 		return;
 	grp->reads.full = 0;
 	hold_back(dev, grp, false);
@@ -509,6 +530,7 @@ void dt_slices_begin(struct dt_dev *dev)
 	const struct dt_list *pos;
 	struct dt_group *grp;
 
+	slices->pipes = may_slice(dev) && all_seen(dev);
 	if (slices->on && may_slice(dev)) {
 		FOR_EACH_READER(dev, pos, grp) {
 			if (grp->reads.ahead_ns < LEADS_NS)
@@ -518,7 +540,6 @@ void dt_slices_begin(struct dt_dev *dev)
 			slices->holds = true;
 		}
 	}
-	slices->pipes = may_slice(dev) && all_seen(dev);
 	slices->on = false;
 	slices->run++;
 	slices->turn = slices->run;
@@ -532,6 +553,7 @@ void dt_slices_drain(struct dt_dev *dev)
 		let_all_go(dev);
 	if (!dev->spells.good || !may_slice(dev) || !all_seen(dev))
 		return;
+	slices->nr_unknown = 0;
 	slices->on = is_better(slices);
 	dt_slices_tick(dev);
 }
@@ -567,12 +589,15 @@ u64 dt_slices_most(const struct dt_dev *dev, u64 most)
 {
 	const struct dt_slices *slices = &dev->spells.slices;
 
-	return slices->grp ? slices->grp->reads.alone : most;
+	return slices->grp && slices->grp->reads.alone ?
+		slices->grp->reads.alone : most;
 }
 
 bool dt_slices_go_on(const struct dt_dev *dev)
 {
-	return dev->spells.slices.on && may_slice(dev) && first_unseen(dev);
+	return dev->spells.slices.on &&
+	       dt_before(dev->clock_ns, dev->spells.until_ns + SEE_ALL_NS) &&
+	       may_slice(dev) && first_unseen(dev);
 }
 
 void dt_slices_end(struct dt_dev *dev)

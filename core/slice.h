@@ -17,6 +17,8 @@ dt_internal void dt_slices_note(struct dt_dev *dev, struct dt_group *grp,
 /* A read of @units was sent, which may be enough of its group's for now. */
 dt_internal void dt_slices_sent(struct dt_dev *dev, struct dt_queue *queue,
 				u64 units);
+/* One of the group's requests is back, of those that were enough. */
+dt_internal void dt_slices_back(struct dt_dev *dev, struct dt_group *grp);
 /* The drain begins, the readers' turn, and a slot of either is over. */
 dt_internal void dt_slices_drain(struct dt_dev *dev);
 dt_internal void dt_slices_read(struct dt_dev *dev);

@@ -274,8 +274,13 @@ void dt_spells_queued(struct dt_dev *dev, struct dt_item *item, u64 now)
 		drop_writer(dev, queue);
 	}
 	if (unlikely(queue->spent) && !item->express) {
-		dt_park_new(dev, queue);
-		return;
+		if (item->dir == DT_READ) {
+			dt_park_new(dev, queue);
+			return;
+		}
+		/* A few writes of who reads wait for nobody, as ever. */
+		queue->spent = false;
+		dt_unpark(dev, queue);
 	}
 	dt_path_queued(dev, queue, now);
 }
@@ -431,11 +436,22 @@ static u32 nr_theirs(const struct dt_dev *dev, bool inflight)
 	return nr;
 }
 
+static u32 nr_parked_of(const struct dt_spells *spells)
+{
+	const struct dt_list *pos;
+	u32 nr = 0;
+
+	for (pos = spells->queues.next; pos != &spells->queues; pos = pos->next)
+		nr += DT_CONTAINER(pos, struct dt_queue, party)->nr_parked;
+	return nr;
+}
+
 /* Requests of all others. */
 static u32 nr_others(const struct dt_dev *dev)
 {
-	return dev->nr_queued + dev->nr_inflight - nr_theirs(dev, false) -
-	       nr_theirs(dev, true);
+	return dev->nr_queued + dev->nr_inflight + dev->nr_parked -
+	       nr_theirs(dev, false) - nr_theirs(dev, true) -
+	       nr_parked_of(&dev->spells);
 }
 
 /* The same, or as many as were seen of late: who thinks has none just now. */
@@ -823,6 +839,7 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 	struct dt_spells *spells = &dev->spells;
 	struct dt_queue *queue = item->queue;
 
+	dt_slices_back(dev, queue->grp);
 	if (item->dir == DT_READ) {
 		/* Who has the device is looked at, and not what others have in it. */
 		if (!dt_is_sliced(dev) || spells->slices.grp == queue->grp)
