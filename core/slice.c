@@ -41,7 +41,7 @@
  * each of the others, or 64 the first time.
  *
  * What it is worth (docs/DESIGN.md has more): 16 reads of 4 KB and 32 of 256 KB beside 32
- * writes of 4 KB, on the server's drive, have 0.34, 0.33 and 0.25 of what each does alone,
+ * writes of 4 KB, on the server's drive, have 0.34, 0.35 and 0.21 of what each does alone,
  * where it were 0.03, 0.35 and 0.62.
  *
  * Rejected: slices in the readers' turn alone, after a part for all of them (which large
