@@ -36,4 +36,12 @@ dt_internal void dt_commits_gone(struct dt_dev *dev, struct dt_item *item);
 dt_internal bool dt_commits_watch(struct dt_dev *dev, u64 now);
 dt_internal void dt_commits_tick(struct dt_dev *dev);
 
+/* Somebody has, within a second: who waits for that is not made to wait for turns. */
+static inline bool dt_committed_lately(const struct dt_dev *dev)
+{
+	u64 ended_ns = dev->commits.ended_ns;
+
+	return ended_ns && dt_before(dev->clock_ns, ended_ns + DT_NSEC_PER_SEC);
+}
+
 #endif /* DISKTIME_COMMIT_H */

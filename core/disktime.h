@@ -182,7 +182,6 @@ struct dt_head {
 	u64 worth_ns;			/* mean of what its writes seem worth */
 };
 
-/* What every request of its own touches comes first here, and in a queue. */
 /* What a group read while it and writers have turns: slice.c. */
 struct dt_reads {
 	u32 turn;			/* serial number of the turn, */
@@ -197,6 +196,7 @@ struct dt_reads {
 	u64 alone;			/* in a ns with the device for itself, 2^-30; or 0 */
 };
 
+/* What every request of its own touches comes first here, and in a queue. */
 struct dt_group {
 	struct dt_entity ent;
 	struct dt_entity *own;		/* parent of its queues: leaf or ent */

@@ -76,8 +76,6 @@
 #define LATE_PART		4
 /* What is done grows by so much, log2 of the product; 2^-16. */
 #define SERIAL_WORTH		6000
-/* Nobody has committed for so long. */
-#define SERIAL_COMMITS_NS	DT_NSEC_PER_SEC
 /* Again after this, and so many times that each time. */
 #define LATER_NS		DT_NSEC_PER_SEC
 #define LATER_MOST_NS		(64 * DT_NSEC_PER_SEC)
@@ -219,11 +217,7 @@ static bool anybody_is_late(const struct dt_serial *serial, bool seen)
 /* Who commits is looked after by commit.c, which there is not with turns. */
 static bool anybody_commits(const struct dt_dev *dev)
 {
-	const struct dt_commits *commits = &dev->commits;
-
-	return dt_commits_watched(dev) ||
-	       (commits->ended_ns &&
-		dt_before(dev->clock_ns, commits->ended_ns + SERIAL_COMMITS_NS));
+	return dt_commits_watched(dev) || dt_committed_lately(dev);
 }
 
 static bool may_look(const struct dt_dev *dev)

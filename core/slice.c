@@ -49,6 +49,7 @@
  * turn (the writers have 0.02 to 0.17); the least that one had of a single turn as what
  * tells whether slices are better (it is another's turn then).
  */
+#include "commit.h"
 #include "entity.h"
 #include "park.h"
 #include "slice.h"
@@ -443,11 +444,7 @@ void dt_slices_tick(struct dt_dev *dev)
 /* Not where somebody commits, who would wait for his reads before that. */
 static bool may_hold(const struct dt_dev *dev, const struct dt_queue *queue)
 {
-	u64 ended_ns = dev->commits.ended_ns;
-
-	return queue->sync &&
-	       (!ended_ns ||
-		!dt_before(dev->clock_ns, ended_ns + DT_NSEC_PER_SEC));
+	return queue->sync && !dt_committed_lately(dev);
 }
 
 static void hold_back(struct dt_dev *dev, struct dt_group *grp, bool held)

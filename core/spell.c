@@ -126,8 +126,6 @@
 #define TRY_AGAIN_NS		(DT_NSEC_PER_SEC / 4)
 #define TRY_AGAIN_TIMES		4
 #define TRY_AGAIN_MOST_NS	(256 * DT_NSEC_PER_SEC)
-/* Who committed so lately is not parked. */
-#define COMMITS_NS		DT_NSEC_PER_SEC
 /* What a request is worth beside its sectors. */
 #define UNITS			16
 
@@ -224,8 +222,7 @@ static void pay_for_reads(struct dt_dev *dev)
 /* Who waits for a commit, and for its writes before that, is not made to. */
 static bool commits(const struct dt_dev *dev, const struct dt_queue *queue)
 {
-	return queue->sync && dev->commits.ended_ns &&
-	       dt_before(dev->clock_ns, dev->commits.ended_ns + COMMITS_NS);
+	return queue->sync && dt_committed_lately(dev);
 }
 
 static bool is_many(const struct dt_queue *queue)

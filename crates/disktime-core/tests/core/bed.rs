@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use disktime_core::{
-    Class, Device, Dir, Entity, GroupId, ItemId, Nanos, QueueId, Request, Spell, Stats, Tunables,
+    Class, Device, Dir, Entity, GroupId, ItemId, Nanos, QueueId, Request, Stats, Tunables,
     WaiterId, Weight,
 };
 
@@ -494,18 +494,19 @@ impl Bed {
             self.at(self.now + self.wakeup_ns, Event::Woken(waiter));
         }
         let state = self.dev.state();
-        // Writers whose turn it is not have no use for more.
-        let parked = matches!(state.spell, Some(Spell::Drain | Spell::Readers));
+        // Whose turn it is not, who has had his part of it, or has enough in the device, has no use
+        // for more: in turns these are passed over.
+        let turns = state.spell.is_some();
         let waiting = self
             .waiters
             .iter()
             .filter(|(waiter, _)| !self.granted.contains(waiter))
-            .filter(|&(_, &(number, _))| !parked || self.procs[number].job.dir == Dir::Read)
             .count();
         assert!(
             self.disk.tags == 0
                 || self.used_tags == self.disk.tags
                 || waiting == 0
+                || turns
                 || state.queued + state.granted + state.inflight >= state.depth,
             "a request is free while {waiting} wait, and the device has room"
         );
