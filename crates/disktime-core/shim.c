@@ -153,6 +153,14 @@ struct dt_entity *dts_queue_entity(struct dt_queue *queue)
 	return &queue->ent;
 }
 
+static bool is_parked(const struct dt_entity *ent)
+{
+	const struct dt_queue *queue = DT_CONTAINER(ent, struct dt_queue, ent);
+
+	return ent->kind == DT_KIND_QUEUE &&
+	       dt_is_parked(queue->grp->dev, queue);
+}
+
 void dts_entity_state(const struct dt_entity *ent, u64 *out)
 {
 	out[0] = dt_entity_vdisktime(ent);
@@ -162,6 +170,7 @@ void dts_entity_state(const struct dt_entity *ent, u64 *out)
 	out[4] = ent->nr_inflight;
 	out[5] = ent->nr_waiting;
 	out[6] = ent->nr_granted;
+	out[7] = is_parked(ent);
 }
 
 void dts_group_stats(const struct dt_group *grp, u64 *out)

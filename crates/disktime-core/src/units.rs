@@ -342,10 +342,13 @@ pub struct EntityState {
     pub inflight: u32,
     pub waiting: u32,
     pub granted: u32,
+    /// A queue that is passed over at the gate, and whose items are parked: it is not its turn, or
+    /// it had its part of that. Of groups never.
+    pub parked: bool,
 }
 
 impl EntityState {
-    pub(crate) const LEN: usize = 7;
+    pub(crate) const LEN: usize = 8;
 
     pub(crate) fn from_raw(raw: &[u64; Self::LEN]) -> Self {
         EntityState {
@@ -356,6 +359,7 @@ impl EntityState {
             inflight: raw[4] as u32,
             waiting: raw[5] as u32,
             granted: raw[6] as u32,
+            parked: raw[7] != 0,
         }
     }
 }

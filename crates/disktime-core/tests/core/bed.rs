@@ -495,18 +495,18 @@ impl Bed {
         }
         let state = self.dev.state();
         // Whose turn it is not, who has had his part of it, or has enough in the device, has no use
-        // for more: in turns these are passed over.
-        let turns = state.spell.is_some();
+        // for more.
         let waiting = self
             .waiters
             .iter()
             .filter(|(waiter, _)| !self.granted.contains(waiter))
+            .map(|(_, &(number, _))| Entity::Queue(self.procs[number].queue))
+            .filter(|&queue| !self.dev.entity_state(queue).unwrap().parked)
             .count();
         assert!(
             self.disk.tags == 0
                 || self.used_tags == self.disk.tags
                 || waiting == 0
-                || turns
                 || state.queued + state.granted + state.inflight >= state.depth,
             "a request is free while {waiting} wait, and the device has room"
         );
