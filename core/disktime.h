@@ -441,6 +441,7 @@ struct dt_serial {
 	u64 stay_ns;			/* of a request in the device, a mean */
 	u64 since_ns;			/* the phase has begun */
 	u32 nr_looks;
+	u32 nr_trials;			/* of turns, in a row */
 	struct dt_serial_look looks[DT_SERIAL_GROUPS];
 	u32 nr;				/* watched */
 	u32 nr_reads;			/* of them */

@@ -33,7 +33,8 @@
  * than is due to it, by its share and by what its requests took with nobody beside
  * them, though the depth was looked after meanwhile. After: by how much what each
  * group does has grown, to the power of its share, the product is greater than
- * without turns. If it is not they end, and it is looked at again after four times as
+ * without turns, twice in a row: what a cache takes in the first half of a second it need not
+ * in the next. If it is not they end, and it is looked at again after four times as
  * long as before. So it is with turns that last: LASTS_NS at first, then four times
  * that. While anybody commits there are none, as commit.c is for devices without.
  *
@@ -76,6 +77,8 @@
 #define LATE_PART		4
 /* What is done grows by so much, log2 of the product; 2^-16. */
 #define SERIAL_WORTH		6000
+/* In so many of these times in a row: a cache takes writes for a while. */
+#define TRIALS			2
 /* Again after this, and so many times that each time. */
 #define LATER_NS		DT_NSEC_PER_SEC
 #define LATER_MOST_NS		(64 * DT_NSEC_PER_SEC)
@@ -367,10 +370,25 @@ static void go_on(struct dt_dev *dev)
 	enter_serial(dev, DT_SERIAL_TURNS);
 }
 
-void dt_serial_judge(struct dt_dev *dev, u64 side)
+static void begin_trial(struct dt_dev *dev)
 {
 	struct dt_serial *serial = &dev->serial;
 	struct dt_serial_look *look;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks;
+	     look++) {
+		look->ios = look->grp->stats.ios[DT_READ] +
+			    look->grp->stats.ios[DT_WRITE];
+		look->from_ns = dev->clock_ns;
+	}
+	serial->nr_trials++;
+	serial->until_ns = dev->clock_ns + LOOK_FOR_NS;
+	enter_serial(dev, DT_SERIAL_TRIAL);
+}
+
+void dt_serial_judge(struct dt_dev *dev, u64 side)
+{
+	struct dt_serial *serial = &dev->serial;
 
 	if (!side || side > SIDE_MOST ||
 	    (!serial->known && !anybody_is_late(serial, true))) {
@@ -378,18 +396,11 @@ void dt_serial_judge(struct dt_dev *dev, u64 side)
 		return;
 	}
 	serial->prev = NULL;
-	if (serial->known) {
+	serial->nr_trials = 0;
+	if (serial->known)
 		go_on(dev);
-	} else {
-		for (look = serial->looks;
-		     look < serial->looks + serial->nr_looks; look++) {
-			look->ios = look->grp->stats.ios[DT_READ] +
-				    look->grp->stats.ios[DT_WRITE];
-			look->from_ns = dev->clock_ns;
-		}
-		serial->until_ns = dev->clock_ns + LOOK_FOR_NS;
-		enter_serial(dev, DT_SERIAL_TRIAL);
-	}
+	else
+		begin_trial(dev);
 	level_all(dev);
 	dt_dev_turns(dev);
 }
@@ -407,7 +418,10 @@ void dt_serial_tick(struct dt_dev *dev)
 		dt_dev_turns(dev);
 		dt_wide_few(dev, KNOWN_DEPTH);
 	} else if (product(dev) > SERIAL_WORTH) {
-		go_on(dev);
+		if (serial->nr_trials < TRIALS)
+			begin_trial(dev);
+		else
+			go_on(dev);
 	} else {
 		look_later(dev);
 		dt_dev_turns(dev);
