@@ -49,6 +49,7 @@
 #include "line.h"
 #include "serial.h"
 #include "spell.h"
+#include "written.h"
 
 #define VBUSY_SHIFT		16
 
@@ -87,6 +88,10 @@ dt_inline void dt_clock_inline(struct dt_dev *dev, u64 now)
 	if (dev->nr_inflight) {
 		dev->busy_ns += dt;
 		dev->vbusy += dt_div(dt << VBUSY_SHIFT, dev->nr_inflight);
+	} else if (dev->holding && dt_written_goes_on(dev)) {
+		/* With what is in its cache. */
+		dev->busy_ns += dt;
+		dev->written.held_ns += dt;
 	} else if (dev->holding) {
 		dev->idle_clock_ns += dt;
 		dev->hold_idle_ns += dt;
@@ -136,6 +141,8 @@ dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
 	} else if (dev->nr_inflight > 1) {
 		if (dev->by_cost) {
 			time = dt_cost(&dev->fit, item->dir, item->sectors);
+			if (unlikely(dt_is_written(dev)))
+				left = dt_written_left(dev, left, time);
 			if (left > dev->estimates_ns && item->estimate_ns)
 				time += dt_min(beyond(dev, item, left),
 					       BEYOND_MOST * time);
@@ -146,6 +153,7 @@ dt_inline u64 dt_actual(struct dt_dev *dev, struct dt_item *item, bool done,
 		if (!plain && dev->spells.phase && item->dir == DT_READ)
 			time = dt_spells_charge(dev, item, time);
 	} else if (dev->by_cost) {
+		dev->written.held_ns = 0;
 		own = dev->clock_ns - item->dispatch_ns;
 		if (unlikely(left > own + LEFT_MOST_NS)) {
 			dev->excess_ns += left - own;

@@ -8,6 +8,7 @@
 #include "tree.c"
 #include "line.c"
 #include "cost.c"
+#include "written.c"
 #include "drain.c"
 #include "cache.c"
 #include "account.c"

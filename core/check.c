@@ -356,7 +356,7 @@ int dt_check(struct dt_dev *dev)
 	 * Each request's charge lost less than a nanosecond by its last shift,
 	 * and as much for every 65536 events it spanned.
 	 */
-	slack = 2 * counts->dispatched + 1;
+	slack = 2 * counts->dispatched + 1 + dev->written.held_ns;
 	charged = dev->charged_ns + dev->excess_ns - dev->cache.ahead_ns;
 	if (dev->engine != DT_ENGINE_GIVEN &&
 	    (charged > dev->busy_ns ||

@@ -48,6 +48,7 @@
 #include "solo.h"
 #include "spell.h"
 #include "wide.h"
+#include "written.h"
 
 /* First guess on a device of which nothing is known. */
 #define BASE_UNKNOWN_NS		(100 * DT_NSEC_PER_USEC)
@@ -351,6 +352,9 @@ static void next_window(struct dt_dev *dev)
 {
 	struct dt_fit *fit = &dev->fit;
 
+	if (dt_is_written(dev))
+		dt_written_count(dev, DT_WRITE, fit->load.nr[DT_WRITE],
+				 fit->load.sectors[DT_WRITE]);
 	fit->load = (struct dt_load) { 0 };
 	fit->light = (struct dt_load) { 0 };
 	fit->busy_from_ns = dev->busy_ns;
@@ -364,15 +368,18 @@ static void next_window(struct dt_dev *dev)
 static void end_window(struct dt_dev *dev, u64 busy_ns)
 {
 	struct dt_fit *fit = &dev->fit;
+	bool known;
 	s64 scale;
 
 	if (dev->solo.grp) {
+		dt_written_end(dev);
 		dt_solo_window(dev, &fit->load, busy_ns);
 		next_window(dev);
 		return;
 	}
 	/* Reads alone, and writes that are not written. */
 	if (dev->spells.phase) {
+		dt_written_end(dev);
 		fit->dither = false;
 		fit->paired = false;
 		next_window(dev);
@@ -380,8 +387,9 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 	}
 	dev->spells.both = dt_load_both(&fit->load);
 	note_heavy(fit, busy_ns + fit->idle_ns, dev->solo.known && dev->light.grp);
+	known = dt_written_window(dev, &fit->load, busy_ns);
 	dt_solo_others(dev, &fit->load, busy_ns);
-	if (fit->starved)
+	if (fit->starved || known)
 		fit->paired = false;
 	else if (!dev->solo.known)
 		learn(fit, busy_ns);
@@ -389,7 +397,9 @@ static void end_window(struct dt_dev *dev, u64 busy_ns)
 	dt_wide_window(dev, dt_load_nr(&fit->load), busy_ns);
 	/* Only unlike requests can be told apart, and need to be. */
 	fit->dither = !fit->starved && !fit->alike;
-	scale = (fit->scale + fraction(busy_ns, worth(fit, &fit->load))) / 2;
+	scale = fraction(busy_ns, worth(fit, &fit->load));
+	scale = dt_written_settled(dev) ? ONE : dt_is_written(dev) ?
+		(15 * (s64)fit->scale + scale) / 16 : (fit->scale + scale) / 2;
 	fit->scale = (u32)clamp(scale, ONE / 256, 256 * ONE);
 	fit->window++;
 	/* Until what was begun before has passed through. */
@@ -424,6 +434,8 @@ dt_inline void dt_fit_note(struct dt_dev *dev, const struct dt_item *item)
 	bool slow;
 
 	if (unlikely(fit->settle)) {
+		if (unlikely(dt_is_written(dev)))
+			dt_written_count(dev, item->dir, 1, sectors);
 		if (!--fit->settle)
 			next_window(dev);
 		return;
@@ -467,6 +479,13 @@ static noinline s64 dither(struct dt_dev *dev, struct dt_group *grp, u64 cost_ns
 
 	if (!dev->fit.dither || dev->solo.known) {
 		more = clamp(-grp->dither_ns, down, up);
+	} else if (dt_is_written(dev)) {
+		if (grp->dither_window != dev->written.serial) {
+			grp->dither_window = dev->written.serial;
+			grp->dithered_up = dt_written_up(dev, grp);
+		}
+		/* With as much charged in either that comes to nothing. */
+		more = grp->dithered_up ? up : -(s64)(cost_ns / 4);
 	} else {
 		if (grp->dither_window != dev->fit.window) {
 			grp->dither_window = dev->fit.window;

@@ -18,6 +18,17 @@ static inline u64 dt_load_nr(const struct dt_load *load)
 	return load->nr[DT_READ] + load->nr[DT_WRITE];
 }
 
+static inline void dt_load_add(struct dt_load *load,
+			       const struct dt_load *more)
+{
+	int dir;
+
+	for (dir = 0; dir < DT_NR_DIRS; dir++) {
+		load->nr[dir] += more->nr[dir];
+		load->sectors[dir] += more->sectors[dir];
+	}
+}
+
 /* Reads and writes. */
 static inline bool dt_load_both(const struct dt_load *load)
 {

@@ -82,6 +82,7 @@
 #include "solo.h"
 #include "spell.h"
 #include "wide.h"
+#include "written.h"
 
 /* How slow is in 2^-8, and no more than this. */
 #define SLOW_SHIFT		8
@@ -234,6 +235,7 @@ void dt_depth_init(struct dt_dev *dev)
 	set_favoured(dev, NULL);
 	dev->fit.alone = 0;
 	dt_solo_init(dev);
+	dt_written_init(dev);
 	dt_lead_init(dev);
 	dev->quick[DT_READ] = (struct dt_quick) { 0 };
 	dev->quick[DT_WRITE] = (struct dt_quick) { 0 };
@@ -296,6 +298,13 @@ static noinline bool path_lags(const struct dt_dev *dev,
 	return false;
 }
 
+/* Among equals it is known who has more than another, or where it is known what all take. */
+static bool shares_known(const struct dt_dev *dev)
+{
+	return (dt_fit_alike(dev) && dt_were_alike(dev)) ||
+	       dt_written_known(dev);
+}
+
 /*
  * Whether it has more than is due to it, or another has less. Among equals that is known,
  * however late it seems.
@@ -306,8 +315,7 @@ static bool has_more(const struct dt_dev *dev, const struct dt_group *grp)
 	const struct dt_list *pos;
 	u32 nr = 0;
 
-	if (!grp || !dt_fit_alike(dev) || !dt_were_alike(dev) ||
-	    path_lags(dev, grp->own))
+	if (!grp || !shares_known(dev) || path_lags(dev, grp->own))
 		return false;
 	for (ent = grp->own; ent->parent; ent = ent->parent)
 		if (leads(dev, ent->parent->level, ent))
@@ -359,7 +367,7 @@ dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
 {
 	return grp == dev->light.grp ||
 	       (holds_little(dev, grp) && has_company(dev, grp) &&
-		!grp->well_off && !dev->slice_ns &&
+		!dt_is_written(dev) && !grp->well_off && !dev->slice_ns &&
 		dev->engine != DT_ENGINE_OVERLAP && path_lags(dev, grp->own));
 }
 
@@ -375,7 +383,7 @@ bool dt_lets_through(struct dt_dev *dev)
 		return dt_favoured(dev) && dev->nr_inflight < dev->depth;
 	if (dt_favoured(dev))
 		return true;
-	if (!lag_counts(dev))
+	if (!lag_counts(dev) || dt_is_written(dev))
 		return false;
 	for (;;) {
 		level = ent->level;
@@ -604,7 +612,7 @@ static u64 latency_alone(const struct dt_dev *dev, const struct dt_group *grp,
 			 const struct dt_item *item, u32 all)
 {
 	/* One after the other is the longest that it keeps itself waiting. */
-	if (grp->lat_alone_ns)
+	if (grp->lat_alone_ns && !dt_written_known(dev))
 		return dt_min(grp->lat_alone_ns, all * grp->lat_min_ns);
 	return dt_max(grp->lat_min_ns,
 		      all * dt_cost_raw(&dev->fit, item->dir, item->sectors));
@@ -1164,7 +1172,7 @@ static bool probe_is_due(const struct dt_dev *dev, const struct dt_group *grp)
 {
 	const struct dt_light *light = &dev->light;
 
-	return !grp->own->nr_waiting &&
+	return !grp->own->nr_waiting && !dt_written_known(dev) &&
 	       !dt_before(dev->clock_ns, grp->lat_alone_ns ?
 			  light->probe_next_ns : light->probe_first_ns) &&
 	       (grp != light->probed || dev->nr_active <= 1) &&
@@ -1196,6 +1204,20 @@ static inline bool look_is_over(const struct dt_dev *dev)
 	       !dt_before(dev->clock_ns, light->until_ns + longer);
 }
 
+void dt_depth_anew(struct dt_dev *dev)
+{
+	struct dt_light *light = &dev->light;
+
+	if (light->probing)
+		end_probe(dev, NULL);
+	favour(dev, NULL);
+	light->slow = 0;
+	light->pause = 0;
+	light->freeing = false;
+	set_limit(dev, dev->depth);
+	next_look(dev);
+}
+
 /*
  * A request is complete while there are probes, or somebody asks for little, or
  * it is the one of several that its group is judged by.
@@ -1215,6 +1237,8 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		quiet = light->quiet_ns &&
 			!dt_before(item->dispatch_ns, light->quiet_ns);
 	}
+	if (dev->written.watching || (sample && dt_is_written(dev)))
+		dt_written_note(dev, item, latency);
 	if (sample) {
 		dt_wide_note(dev, item);
 		dt_lead_note(dev, item);
@@ -1229,6 +1253,7 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 		return;
 	}
 	if (sample && dt_spells_begin(dev, item, latency)) {
+		dt_written_end(dev);
 		dt_depth_pause(dev);
 		return;
 	}
@@ -1236,6 +1261,9 @@ static void look(struct dt_dev *dev, const struct dt_item *item, u64 latency,
 	    dt_solo_begin(dev, grp, latency))
 		return;
 	dt_fit_note_light(dev, item);
+	/* Order is all that is needed. */
+	if (dt_is_written(dev))
+		return;
 	if ((sample || item->light) && (dev->crowded || light->grp) &&
 	    !light->probing) {
 		judge(dev, grp, item);
@@ -1280,7 +1308,8 @@ static bool looks(const struct dt_dev *dev)
 {
 	return dev->light.nr || dev->light.probing ||
 	       dev->limit != dev->depth || dev->spells.phase ||
-	       dev->wide.thin.on;
+	       dev->wide.thin.on || dev->written.watching ||
+	       (dt_is_written(dev) && dev->lead.grp);
 }
 
 static noinline void look_and_see(struct dt_dev *dev,
@@ -1329,7 +1358,8 @@ static inline bool only_counts(const struct dt_dev *dev)
 	return light->nr && dev->limit == dev->depth && dev->limit > 1 &&
 	       !dt_is_wide(dev) && !light->probing && !light->freeing &&
 	       !dev->solo.grp && !dev->spells.phase && !dev->wide.thin.on &&
-	       !dt_serial_looks(dev) && !look_is_over(dev);
+	       !dev->written.watching && !dt_serial_looks(dev) &&
+	       !look_is_over(dev);
 }
 
 dt_inline void dt_depth_note(struct dt_dev *dev, const struct dt_item *item)

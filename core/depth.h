@@ -17,6 +17,8 @@ dt_inline bool dt_is_light(const struct dt_dev *dev, const struct dt_group *grp)
 /* Nobody is favoured or held back for now; what was found before holds afterwards. */
 dt_internal void dt_depth_pause(struct dt_dev *dev);
 dt_internal void dt_depth_resume(struct dt_dev *dev);
+/* Nobody is favoured or held back, whatever was known of who is late. */
+dt_internal void dt_depth_anew(struct dt_dev *dev);
 /* Who asks for little could use much, and has it. */
 dt_internal bool dt_is_well_off(const struct dt_dev *dev,
 				const struct dt_group *grp);

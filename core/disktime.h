@@ -210,6 +210,7 @@ struct dt_group {
 	u64 judge_ns;			/* when it is judged next; 0: never was */
 	u64 again_ns;			/* it is not favoured before this */
 	u64 emptied_ns;			/* when it had no more, if light and not back since */
+	u64 emptied_ios;		/* how many it had done then */
 	u32 nr_late;			/* so many since then */
 	u32 nr_asked;			/* so many since it was judged, */
 	u32 asked;			/* and what it had outstanding, their sum */
@@ -502,6 +503,46 @@ struct dt_lead {
 #define DT_SOLO_SPANS		6
 
 /* Who has the device for itself, to see what its requests take; see solo.c. */
+/* So many spans are gone by; from two on costs are known, and from eight well. */
+#define DT_WRITTEN_SPANS	4
+#define DT_WRITTEN_ENOUGH	2
+#define DT_WRITTEN_SETTLED	8
+
+/* What writes take behind a cache that is full; see written.c. */
+struct dt_written {
+	bool on;			/* it is full, and nobody reads */
+	u32 serial;			/* of spans; each group is charged more in one, less in the next */
+	bool watching;			/* each write is looked at */
+	bool thinks;			/* somebody does, between two bursts */
+	u8 goes_on;			/* the device does, with what is in the cache; or 0 */
+	bool counts;			/* what was there before is written */
+	u32 few;			/* so many in flight keep it full */
+	u32 nr_since;			/* spans since it is on, up to some */
+	u8 longer;			/* they are so much longer; log2 */
+	u8 nr_off;			/* that did not agree with those before */
+	u32 nr;				/* writes looked at */
+	u64 stays_ns;			/* how long they took */
+	u64 least_ns;			/* and at the least */
+	u64 costs_ns;			/* and what they take of the device */
+	u64 newest_ns;			/* when the latest was sent */
+	u64 early_ns;			/* those done after it were before, together */
+	u64 calm_ns;			/* it is, if it is so until then */
+	u64 ahead_ns;			/* charged before it went by */
+	u64 base, sector;		/* what a write seemed to take before, 2^-8 ns */
+	u64 from_ns;			/* then it counts */
+	u64 until_ns;
+	struct dt_load all;		/* since ever, but for the window of cost.c's */
+	struct dt_load then;		/* when it began to count */
+	u64 busy_then_ns;
+	struct dt_span spans[DT_WRITTEN_SPANS];
+	u32 nr_spans;			/* that there were */
+	bool known;			/* costs, by these */
+	u64 last_ns;			/* when the last of them ended */
+	u64 off_ns;			/* so long it is not looked at, if it was not so */
+	u64 again_ns;			/* so long after that it was */
+	u64 held_ns;			/* nothing was in flight, and nobody was charged for that yet */
+};
+
 struct dt_solo {
 	struct dt_group *grp;		/* or NULL */
 	bool quiet;			/* the others' are done */
@@ -862,6 +903,7 @@ struct dt_dev {
 	struct dt_lead lead;
 	struct dt_serial serial;
 	struct dt_solo solo;
+	struct dt_written written;
 	u64 slice_ns;			/* of a turn; 0: there are no turns */
 	bool rotational;
 	struct dt_chain chain;

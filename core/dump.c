@@ -99,6 +99,7 @@ static void dump_costs(const struct dt_dev *dev, struct text *text)
 	put_num(text, " crowded=", dev->crowded);
 	put_num(text, " windows=", fit->windows);
 	put_num(text, " solos=", dev->solo.nr_spans);
+	put_num(text, " written=", dev->written.on);
 	put_num(text, " kept_percent=", ((u64)fit->kept * 100) >> 16);
 	put_num(text, " read_ns=", fit->base[DT_READ] >> DT_COST_SHIFT);
 	put_num(text, " read_sector_ns=", fit->sector[DT_READ] >> DT_COST_SHIFT);

@@ -33,6 +33,9 @@
  * it, and what it does alone is what it is to be measured by. So with that much in
  * flight it counts as full (cost.c, solo.c), while a second asks for more than a little.
  *
+ * Behind a cache that is full (written.c) it is for all, as few are let in there, and who
+ * has all in there is waited for also while he issues the next.
+ *
  * What it is worth (docs/DESIGN.md has more): of 47 pairs of readers, 4 KB to 1 MB by 8
  * to 256 at random, on NVMe, who is worse off has 0.52 of what it does alone, the
  * geometric mean, for 0.35, and in the worst 0.41, for 0.01.
@@ -46,6 +49,7 @@
 #include "depth.h"
 #include "entity.h"
 #include "lead.h"
+#include "written.h"
 
 /* On a drive that takes fewer, hardly anybody leaves room for others. */
 #define DEPTH_LEAST		64
@@ -160,8 +164,9 @@ static s64 lag_of(const struct dt_group *grp)
 
 static bool is_for_us(const struct dt_dev *dev)
 {
-	return dev->depth >= DEPTH_LEAST && dev->by_cost &&
-	       dt_costs_known(dev) && dev->plain && !were_writes(dev) &&
+	return (dt_written_known(dev) ||
+		(dev->depth >= DEPTH_LEAST && !were_writes(dev))) &&
+	       dev->by_cost && dt_costs_known(dev) && dev->plain &&
 	       !dev->solo.grp && !dev->light.probing &&
 	       !dev->wide.thin.on && dev->limit == dev->depth &&
 	       dev->nr_active <= FRONT_GROUPS;
@@ -173,9 +178,18 @@ static bool may_be_waited_for(const struct dt_dev *dev,
 {
 	u32 inside = grp->own->nr_inflight;
 
+	/* With what is in the cache the device is busy meanwhile. */
+	if (dt_is_written(dev))
+		return inside || grp->own->nr_queued;
 	return inside >= INSIDE_LEAST && !dt_is_full(inside, dev->depth) &&
 	       !dt_is_well_off(dev, grp) &&
 	       (!dt_were_alike(dev) || 2 * (inside + 1) >= dt_asked(dev));
+}
+
+static bool is_far_behind(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return lag_of(grp) >
+	       (s64)dt_virtual(dev->lead.most_ns, grp->own->weight);
 }
 
 static struct dt_group *furthest_behind(const struct dt_dev *dev)
@@ -186,11 +200,12 @@ static struct dt_group *furthest_behind(const struct dt_dev *dev)
 
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
 		grp = dt_active_group(pos);
-		if (grp->own->nr_queued || !may_be_waited_for(dev, grp))
+		/* With the few that are let in behind a cache one is left out now and then. */
+		if ((grp->own->nr_queued && !dt_is_written(dev)) ||
+		    !may_be_waited_for(dev, grp))
 			continue;
 		lag = lag_of(grp);
-		if (lag > most &&
-		    lag > (s64)dt_virtual(dev->lead.most_ns, grp->own->weight)) {
+		if (lag > most && is_far_behind(dev, grp)) {
 			most = lag;
 			found = grp;
 		}
@@ -238,9 +253,14 @@ void dt_lead_note(struct dt_dev *dev, const struct dt_item *item)
 	lead->most_ns = FRONT_NS + FRONT_REQUESTS *
 			dt_max(dev->cost_ns[DT_READ], dev->cost_ns[DT_WRITE]);
 	grp = furthest_behind(dev);
+	/* Who thinks between two bursts may be away when it is looked at. */
+	if (!grp && dt_is_written(dev) &&
+	    is_far_behind(dev, item->queue->grp))
+		grp = item->queue->grp;
 	if (grp)
 		lead->grp = grp;
-	else if (lead->grp && !is_behind_still(dev))
+	/* With few let in it is behind again before it is looked at. */
+	else if (lead->grp && !is_behind_still(dev) && !dt_is_written(dev))
 		lead->grp = NULL;
 }
 
@@ -256,17 +276,14 @@ static const struct dt_entity *at_level(const struct dt_group *grp,
 	return NULL;
 }
 
-noinline bool dt_lead_waits(struct dt_dev *dev)
+/* Whether who would be next is too far ahead of who is waited for. */
+static bool next_is_ahead(struct dt_dev *dev)
 {
 	const struct dt_group *grp = dev->lead.grp;
 	const struct dt_entity *ent = &dev->root->ent, *behind;
 	const struct dt_spot *spot;
 	struct dt_level *level;
 
-	if (!dev->plain || dev->solo.grp || dt_favoured(dev) ||
-	    !dt_list_empty(&dev->express) || grp->own->nr_queued ||
-	    2 * grp->own->nr_inflight < INSIDE_LEAST)
-		return false;
 	/* Down to where the next one's way is another than the group's. */
 	while (ent->kind != DT_KIND_QUEUE) {
 		level = ent->level;
@@ -288,4 +305,47 @@ noinline bool dt_lead_waits(struct dt_dev *dev)
 					       behind->weight);
 	}
 	return false;
+}
+
+/* It has just had all in the device, and can issue again when it has thought. */
+static bool may_be_back(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return grp->emptied_ns && !grp->own->nr_waiting &&
+	       dev->clock_ns - grp->emptied_ns < dev->tun.idle_ns;
+}
+
+/*
+ * It has enough in the device. Behind a cache that is what is to be written, and the group
+ * need only be back soon.
+ */
+static bool has_enough(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	u32 inside = grp->own->nr_inflight;
+
+	if (!dt_is_written(dev))
+		return 2 * inside >= INSIDE_LEAST;
+	return inside || (dev->nr_inflight && dt_written_goes_on(dev) &&
+			  may_be_back(dev, grp));
+}
+
+noinline bool dt_lead_waits(struct dt_dev *dev)
+{
+	const struct dt_group *grp = dev->lead.grp;
+
+	if (grp->own->nr_queued)
+		return false;
+	if (dev->holding && dev->light.awaited == grp)
+		return next_is_ahead(dev);
+	return dev->plain && !dev->solo.grp && !dt_favoured(dev) &&
+	       dt_list_empty(&dev->express) && has_enough(dev, grp) &&
+	       next_is_ahead(dev);
+}
+
+bool dt_lead_is_awaited(struct dt_dev *dev)
+{
+	const struct dt_group *grp = dev->lead.grp;
+
+	return grp && !dev->nr_inflight && !grp->own->nr_queued &&
+	       may_be_back(dev, grp) && dev->plain && dev->nr_queued &&
+	       next_is_ahead(dev);
 }

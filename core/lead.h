@@ -14,6 +14,12 @@ dt_internal void dt_lead_forget(struct dt_dev *dev, const struct dt_group *grp);
 /* While somebody is behind: whether who would be next has to wait for it. */
 dt_internal bool dt_lead_waits(struct dt_dev *dev);
 
+/*
+ * Nothing is in flight, and who would be next has to wait for who has just had all in
+ * there, and may be back.
+ */
+dt_internal bool dt_lead_is_awaited(struct dt_dev *dev);
+
 /* So many in flight, but for one that has just been completed and a few, are all. */
 static inline bool dt_is_full(u32 nr, u32 depth)
 {

@@ -28,8 +28,10 @@
  * Otherwise, if nothing is in flight, nobody is held back (dt_room_for).
  */
 #include "entity.h"
+#include "lead.h"
 #include "pace.h"
 #include "select.h"
+#include "written.h"
 
 /* As long as the request before it, and the longest. */
 #define PAUSE_ONE		8
@@ -57,42 +59,61 @@ void dt_pause_less(struct dt_dev *dev, u64 part)
 	dev->light.pause = now > PAUSE_ONE ? (u32)(now - PAUSE_ONE) : 0;
 }
 
+/* It is away for no longer, as far as it matters. */
+static u64 think_most(const struct dt_dev *dev)
+{
+	return dt_max(2 * dev->tun.idle_ns, DT_NSEC_PER_MSEC);
+}
+
 /* How long a light group is away between two bursts of requests. */
 static void note_think(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_group *grp = item->queue->grp;
-	u64 most = dt_max(2 * dev->tun.idle_ns, DT_NSEC_PER_MSEC);
+	u64 most = think_most(dev), ios;
 
-	if (!item->light)
+	if (!item->light && !dev->written.watching &&
+	    !(dt_is_written(dev) && grp == dev->lead.grp))
 		return;
-	if (grp->emptied_ns && !dt_before(item->insert_ns, grp->emptied_ns)) {
+	ios = grp->stats.ios[DT_READ] + grp->stats.ios[DT_WRITE];
+	/* Unless there were others since, which nobody looked at. */
+	if (grp->emptied_ns && (item->light || ios == grp->emptied_ios + 1) &&
+	    !dt_before(item->insert_ns, grp->emptied_ns)) {
 		dt_think_sample(&grp->think,
 				dt_min(item->insert_ns - grp->emptied_ns, most));
-		grp->emptied_ns = 0;
+		dev->written.thinks |= dt_thinks(dev, grp);
 	}
-	if (!grp->own->nr_queued && !grp->own->nr_inflight)
+	if (ios != grp->emptied_ios)
+		grp->emptied_ns = 0;
+	if (!grp->own->nr_queued && !grp->own->nr_inflight) {
 		grp->emptied_ns = dev->clock_ns;
+		grp->emptied_ios = ios;
+	}
 }
 
-/* Nothing is in flight. Who others are held back for may be about to issue again. */
-static void keep_idle(struct dt_dev *dev)
+/* Nothing is in flight, and the group is usually back before so long. */
+static void keep_for(struct dt_dev *dev, struct dt_group *grp, u64 most)
 {
-	struct dt_light *light = &dev->light;
-	struct dt_group *grp = light->grp ? light->grp : light->behind;
-	u64 most = dt_min(light->resume_ns - dev->clock_ns, dev->tun.idle_ns);
-	u64 mean;
+	u64 mean = grp->think.mean_ns;
 
-	if (!grp || !grp->emptied_ns || !dt_thinks(dev, grp))
+	if (!grp->emptied_ns || mean >= most)
 		return;
-	mean = grp->think.mean_ns;
-	if (mean >= most)
-		return;
-	light->awaited = grp;
+	dev->light.awaited = grp;
 	dev->holding = true;
 	dev->hold_until_ns = dev->clock_ns +
 			     dt_min(mean + mean / 2 + 4 * grp->think.dev_ns + 1,
 				    most);
 	dt_dev_derive(dev);
+}
+
+/* Who others are held back for may be about to issue again. */
+static void keep_idle(struct dt_dev *dev)
+{
+	struct dt_light *light = &dev->light;
+	struct dt_group *grp = light->grp ? light->grp : light->behind;
+
+	if (grp && dt_thinks(dev, grp))
+		keep_for(dev, grp, dt_min(light->resume_ns - dev->clock_ns,
+					  dev->tun.idle_ns));
 }
 
 void dt_pause_wake(struct dt_dev *dev)
@@ -115,7 +136,8 @@ void dt_pause_vain(struct dt_dev *dev)
 
 	dt_pause_wake(dev);
 	/* It was away for that long at least. */
-	dt_think_sample(&grp->think, dev->clock_ns - grp->emptied_ns);
+	dt_think_sample(&grp->think, dt_min(dev->clock_ns - grp->emptied_ns,
+					    think_most(dev)));
 	grp->emptied_ns = 0;
 }
 
@@ -125,6 +147,14 @@ void dt_pause_note(struct dt_dev *dev, const struct dt_item *item, u64 latency)
 	u64 pause;
 
 	note_think(dev, item);
+	if (dt_is_written(dev)) {
+		if (!dev->wide.thin.on && dt_lead_is_awaited(dev) &&
+		    dev->lead.grp->think.samples &&
+		    (dt_written_goes_on(dev) ||
+		     !dt_thinks(dev, dev->lead.grp)))
+			keep_for(dev, dev->lead.grp, dev->tun.idle_ns);
+		return;
+	}
 	/* While there are probes and the like the limit is theirs. */
 	if (light->probing || dev->solo.grp || dev->spells.phase ||
 	    dev->wide.thin.on || dev->limit > 1)

@@ -61,6 +61,7 @@
 #include "slice.h"
 #include "spell.h"
 #include "wide.h"
+#include "written.h"
 
 /*
  * A turn where seeks cost: twenty times a seek, so that two readers keep 95 % of
@@ -564,7 +565,7 @@ void dt_dev_review(struct dt_dev *dev)
 
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 {
-	bool awaited = dev->light.awaited == grp ||
+	bool awaited = dev->light.awaited == grp || dev->lead.grp == grp ||
 		       dev->spells.slices.grp == grp;
 
 	dt_depth_forget(dev, grp);
@@ -1138,6 +1139,7 @@ void dt_dev_resize(struct dt_dev *dev, u32 depth_hw, u32 tags, u64 now)
 
 void dt_dev_engine(struct dt_dev *dev, enum dt_engine engine)
 {
+	dt_written_end(dev);
 	dev->engine = engine;
 	if (dt_is_serial(dev)) {
 		dt_serial_reset(dev);

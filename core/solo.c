@@ -60,6 +60,7 @@
 #include "entity.h"
 #include "lead.h"
 #include "solo.h"
+#include "written.h"
 
 /* So many windows at most in one. */
 #define WINDOWS			3
@@ -365,8 +366,9 @@ void dt_solo_others(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	struct dt_solo *solo = &dev->solo;
 	u64 worth, most;
 
-	solo->behind = dt_solo_leaves_behind(dev) && !dev->spells.failed;
-	solo->known = all_known(dev);
+	solo->behind = (dt_solo_leaves_behind(dev) && !dev->spells.failed) ||
+		       dt_is_written(dev);
+	solo->known = !dt_is_written(dev) && all_known(dev);
 	if (solo->nr_open)
 		solo->nr_open--;
 	if (!solo->known || dev->fit.starved || dev->fit.limited ||
@@ -456,16 +458,12 @@ void dt_solo_window(struct dt_dev *dev, const struct dt_load *load, u64 busy_ns)
 	struct dt_solo *solo = &dev->solo;
 	struct dt_span now = { .load = *load, .busy_ns = busy_ns };
 	u64 worth = dt_span_worth(&dev->fit, &now), then = solo->worth;
-	int dir;
 
 	solo->worth = worth;
 	/* The first may have been others', too. */
 	if (!solo->windows || (solo->windows == 1 && !agree(worth, then)))
 		solo->span = (struct dt_span) { 0 };
-	for (dir = 0; dir < DT_NR_DIRS; dir++) {
-		solo->span.load.nr[dir] += load->nr[dir];
-		solo->span.load.sectors[dir] += load->sectors[dir];
-	}
+	dt_load_add(&solo->span.load, load);
 	solo->span.busy_ns += busy_ns;
 	/* Half of what it can have by now, or it does not fill the device. */
 	if (!solo->windows)

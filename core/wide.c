@@ -66,6 +66,7 @@
 #include "serial.h"
 #include "thin.h"
 #include "wide.h"
+#include "written.h"
 
 /* What is in flight is done in so long. */
 #define WIDE_NS			DT_NSEC_PER_MSEC
@@ -393,6 +394,8 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 	if (dt_before(dev->clock_ns, wide->large_ns) && all_write(dev))
 		usual = dt_min(usual, dt_max(LARGE_SECTORS / wide->large,
 					     LARGE_LEAST));
+	if (dt_is_written(dev))
+		usual = dt_min(usual, dev->written.few);
 	wide->little = wide->thin.enough ? dt_min(usual, LITTLE_ENOUGH) : usual;
 	/* While anybody is held back it is the limit that is looked after. */
 	if (dev->limit < dev->depth || dev->light.freeing)
@@ -430,7 +433,7 @@ static bool is_calm(const struct dt_dev *dev)
 	const struct dt_fit *fit = &dev->fit;
 
 	return fit->alike && !fit->starved && !fit->limited && !dev->light.on &&
-	       !dev->wide.woken && !dev->fault &&
+	       !dev->wide.woken && !dev->fault && !dt_is_written(dev) &&
 	       dev->nr_queued >= dev->depth / 2;
 }
 

@@ -100,6 +100,7 @@ void dts_dev_state(const struct dt_dev *dev, u64 *out)
 	out[12] = dev->nr_parked;
 	out[13] = dev->solo.grp != NULL;
 	out[14] = dev->spells.phase;
+	out[15] = dev->written.on;
 }
 
 void dts_dev_counts(const struct dt_dev *dev, u64 *out)

@@ -292,6 +292,8 @@ pub struct DeviceState {
     pub solo: bool,
     /// Readers and writers have it by turns: whose it is.
     pub spell: Option<Spell>,
+    /// Several write, and wait for room in a cache that is full: few are let in, in our order.
+    pub written: bool,
 }
 
 /// Whose turn it is where readers and writers of a flash drive have turns.
@@ -304,7 +306,7 @@ pub enum Spell {
 }
 
 impl DeviceState {
-    pub(crate) const LEN: usize = 15;
+    pub(crate) const LEN: usize = 16;
 
     pub(crate) fn from_raw(raw: &[u64; Self::LEN]) -> Self {
         DeviceState {
@@ -328,6 +330,7 @@ impl DeviceState {
                 3 => Some(Spell::Readers),
                 _ => None,
             },
+            written: raw[15] != 0,
         }
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! The drive, how many times slower it is, the block layer's requests, and the first pair and the one
 //! after the last, and how many groups, if there are to be more than two; or one pair or more than a pair, KB by how many at
-//! a time, and its seed, of which the core's state is shown as well, in the middle of each window and at its end. A line for
+//! a time, `4w8t50` in bursts of that many with 50 us between two, and its seed, of which the core's state is shown as well, in the middle of each window and at its end. A line for
 //! each pair: of the group that is worst off the median of three windows, and all groups in each of these; 0.50 is a half of
 //! what it does alone. The last lines sum it up for those that only read and for the others.
 
@@ -27,6 +27,8 @@ struct Load {
     mix: Mix,
     kib: u32,
     depth: u32,
+    /// Between bursts of `depth`; 0: there are none.
+    think_us: u64,
 }
 
 /// Marsaglia's xorshift: the pairs are the same for ever.
@@ -50,6 +52,7 @@ fn loads(number: u64, groups: usize) -> Vec<Load> {
         kib: rng.pick(&[4, 4, 16, 64, 128, 256, 512, 1024]),
         mix: rng.pick(&[Mix::Read, Mix::Read, Mix::Write]),
         depth: rng.pick(&[8, 16, 32, 64, 128, 256]),
+        think_us: 0,
     };
     (0..groups).map(load).collect()
 }
@@ -68,6 +71,8 @@ fn run(
         mix: load.mix,
         sectors: load.kib * 2,
         depth: load.depth,
+        think_ns: load.think_us * 1_000,
+        burst: if load.think_us > 0 { load.depth } else { 1 },
         ..Proc::new(n, (n as u64) << 22, (n as u64 + 1) << 22)
     });
     let setup = Setup {
@@ -106,6 +111,10 @@ fn run(
 fn load(name: &str) -> Result<Load, Box<dyn Error>> {
     let wrong = || format!("{name} is no load; one is 4w64: 64 writes of 4 KB at a time");
     let at = name.find(['r', 'w']).ok_or_else(wrong)?;
+    let (depth, think_us) = match name[at + 1..].split_once('t') {
+        Some((depth, think)) => (depth, think.parse().map_err(|_| wrong())?),
+        None => (&name[at + 1..], 0),
+    };
     Ok(Load {
         kib: name[..at].parse().map_err(|_| wrong())?,
         mix: if name[at..].starts_with('r') {
@@ -113,7 +122,8 @@ fn load(name: &str) -> Result<Load, Box<dyn Error>> {
         } else {
             Mix::Write
         },
-        depth: name[at + 1..].parse().map_err(|_| wrong())?,
+        depth: depth.parse().map_err(|_| wrong())?,
+        think_us,
     })
 }
 

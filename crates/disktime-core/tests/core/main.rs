@@ -24,6 +24,7 @@ mod stateful;
 mod tree;
 mod turns;
 mod wide;
+mod written;
 
 use proptest::test_runner::Config;
 
