@@ -298,13 +298,6 @@ static noinline bool path_lags(const struct dt_dev *dev,
 	return false;
 }
 
-/* Among equals it is known who has more than another, or where it is known what all take. */
-static bool shares_known(const struct dt_dev *dev)
-{
-	return (dt_fit_alike(dev) && dt_were_alike(dev)) ||
-	       dt_written_known(dev);
-}
-
 /*
  * Whether it has more than is due to it, or another has less. Among equals that is known,
  * however late it seems.
@@ -315,7 +308,8 @@ static bool has_more(const struct dt_dev *dev, const struct dt_group *grp)
 	const struct dt_list *pos;
 	u32 nr = 0;
 
-	if (!grp || !shares_known(dev) || path_lags(dev, grp->own))
+	if (!grp || !dt_fit_alike(dev) || !dt_were_alike(dev) ||
+	    path_lags(dev, grp->own))
 		return false;
 	for (ent = grp->own; ent->parent; ent = ent->parent)
 		if (leads(dev, ent->parent->level, ent))
@@ -612,7 +606,7 @@ static u64 latency_alone(const struct dt_dev *dev, const struct dt_group *grp,
 			 const struct dt_item *item, u32 all)
 {
 	/* One after the other is the longest that it keeps itself waiting. */
-	if (grp->lat_alone_ns && !dt_written_known(dev))
+	if (grp->lat_alone_ns)
 		return dt_min(grp->lat_alone_ns, all * grp->lat_min_ns);
 	return dt_max(grp->lat_min_ns,
 		      all * dt_cost_raw(&dev->fit, item->dir, item->sectors));
@@ -1172,7 +1166,7 @@ static bool probe_is_due(const struct dt_dev *dev, const struct dt_group *grp)
 {
 	const struct dt_light *light = &dev->light;
 
-	return !grp->own->nr_waiting && !dt_written_known(dev) &&
+	return !grp->own->nr_waiting &&
 	       !dt_before(dev->clock_ns, grp->lat_alone_ns ?
 			  light->probe_next_ns : light->probe_first_ns) &&
 	       (grp != light->probed || dev->nr_active <= 1) &&

@@ -39,8 +39,8 @@
  * there is next to nothing in between, the first spans may be short. But it stands still
  * with nothing in flight, and who thinks between two bursts is better served by depth.c.
  *
- * It takes a second until all is known where the cache holds a tenth of one; until then the
- * costs are a guess, as good as any. Spans that do not agree become longer. Three sizes are not told
+ * It takes a second until all is known where the cache holds a tenth of one; until then
+ * costs are a guess, and some are worse off than they were without all this. Spans that do not agree become longer. Three sizes are not told
  * apart by two costs: 4 KB by 16, 128 KB by 8 and 512 KB by 64 have 0.42, 0.34 and 0.24 of what each
  * does alone.
  *
@@ -95,10 +95,13 @@
 
 void dt_written_init(struct dt_dev *dev)
 {
-	u32 serial = dev->written.serial;
+	const struct dt_written *then = &dev->written;
 
+	/* What was charged and what was not goes on. */
 	dev->written = (struct dt_written) {
-		.serial = serial + 1,
+		.serial = then->serial + 1,
+		.ahead_ns = then->ahead_ns,
+		.held_ns = then->held_ns,
 		.few = FEW_WRITTEN,
 		.calm_ns = dev->clock_ns,
 		.off_ns = OFF_WRITTEN_NS,
@@ -194,8 +197,7 @@ static bool waited_for_room(struct dt_dev *dev)
 	if (written->nr < LOOKED_AT)
 		return true;
 	waited = written->stays_ns >= ROOM * written->least_ns &&
-		      ORDER_WRITTEN * written->early_ns <= written->stays_ns;
-
+		 ORDER_WRITTEN * written->early_ns <= written->stays_ns;
 	/* It may be chance which of them were looked at. */
 	if (8 * written->least_ns < 7 * written->costs_ns)
 		written->goes_on = dt_min(written->goes_on + 2, GOES_ON_MOST);
@@ -239,7 +241,7 @@ static void begin_count(struct dt_dev *dev, const struct dt_load *all)
 }
 
 static struct dt_span written_since(const struct dt_dev *dev,
-				 const struct dt_load *all)
+				    const struct dt_load *all)
 {
 	const struct dt_written *written = &dev->written;
 	struct dt_span span = {
@@ -345,7 +347,7 @@ static void watch_writes(struct dt_dev *dev)
 		written->calm_ns = dev->clock_ns + written->again_ns;
 		written->again_ns = dt_min(2 * written->again_ns,
 					   AGAIN_MOST_NS);
-		}
+	}
 }
 
 bool dt_written_window(struct dt_dev *dev, const struct dt_load *load,
@@ -389,13 +391,14 @@ bool dt_written_window(struct dt_dev *dev, const struct dt_load *load,
 		 * who thinks between two bursts, or he for them: the depth does better.
 		 */
 		dt_written_end(dev);
-			written->calm_ns = dev->clock_ns + THINKS_WRITTEN_NS;
+		written->calm_ns = dev->clock_ns + THINKS_WRITTEN_NS;
 	} else if (!written->counts) {
 		if (!dt_before(dev->clock_ns, written->from_ns))
 			begin_count(dev, &all);
 	} else if (!dt_before(dev->clock_ns, written->until_ns)) {
 		end_written(dev, &all);
-		next_written(dev, stay_ns);
+		if (written->on)
+			next_written(dev, stay_ns);
 	}
 	/* Where the cache holds little, windows tell as well until these do. */
 	return dt_written_known(dev) &&
