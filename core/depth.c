@@ -191,6 +191,8 @@
 
 /* Who was favoured is no further ahead than this when that is over. */
 #define LEAD_NS			(100 * DT_NSEC_PER_MSEC)
+/* And where nobody writes it is over when it is so far ahead. */
+#define FAR_AHEAD_NS		DT_NSEC_PER_SEC
 
 /* Most requests wait inside the device: more or fewer than these, 2^-16. */
 #define CROWD_MANY		32768
@@ -319,6 +321,27 @@ static bool has_more(const struct dt_dev *dev, const struct dt_group *grp)
 		if (dt_active_group(pos) != grp &&
 		    path_lags(dev, dt_active_group(pos)->own))
 			return true;
+	return false;
+}
+
+/*
+ * Far ahead, where nobody writes and costs are known: it is not the one who is late. What a
+ * request can take is less than what it takes alone where a throttle lets the first pass.
+ */
+static bool is_far_ahead(const struct dt_dev *dev, const struct dt_item *item)
+{
+	const struct dt_entity *ent = item->queue->grp->own;
+	s64 ahead;
+
+	if (item->dir != DT_READ || dev->spells.both || !dt_costs_known(dev))
+		return false;
+	for (; ent->parent; ent = ent->parent) {
+		ahead = (s64)(ent->vdisktime -
+			      ent->parent->level->ready.vtime[ent->class]);
+		if (ent->parent->level->lone != ent &&
+		    ahead > (s64)dt_virtual(FAR_AHEAD_NS, ent->weight))
+			return true;
+	}
 	return false;
 }
 
@@ -834,7 +857,7 @@ static void judge(struct dt_dev *dev, struct dt_group *grp,
 		    (dev->limit == dev->depth &&
 		     (slow < SLOW_LOW || has_more(dev, grp))))
 			favour(dev, NULL);
-		else if (others_starve(dev, item))
+		else if (others_starve(dev, item) || is_far_ahead(dev, item))
 			favour_later(dev);
 	} else if (slow > SLOW && is_furthest(dev, item, slow) &&
 		   !dt_before(dev->clock_ns, grp->again_ns) &&

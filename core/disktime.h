@@ -410,6 +410,12 @@ struct dt_thin {
 	u64 next_ns;			/* which is then */
 };
 
+/* The request that took least time in the device; 0: none did. */
+struct dt_quick {
+	u64 ns;
+	u32 sectors;
+};
+
 /* Of a group, while it is looked at whether the device is serial. */
 struct dt_serial_look {
 	struct dt_group *grp;
@@ -419,9 +425,17 @@ struct dt_serial_look {
 	u64 rate;			/* requests a second before turns, 2^-16 */
 	u64 late_ns;			/* how long it waited for those watched */
 	u64 asked;			/* of so many that it asked for */
+	u64 quick_ns;			/* the least that one of them can take */
 	u64 alone_ns;			/* how long those stayed that had no other beside them */
+	u64 before_ns;			/* from the one before each until that was done, */
+	u64 after_ns;			/* and from it to the next */
+	u64 line_ns;			/* what one makes the line longer, or 0, */
+	u64 line_part;			/* and all that it did of it, 2^-16 */
 	u32 nr_late;
 	u32 nr_alone;
+	u32 nr_before;
+	u32 nr_after;
+	u32 batch;			/* of those that were done at once just now */
 };
 
 #define DT_SERIAL_GROUPS	16
@@ -439,16 +453,23 @@ enum dt_serial_phase {
 struct dt_serial {
 	enum dt_serial_phase phase;
 	bool known;			/* there were turns just before */
+	bool spelled;			/* there were spells, which were good */
 	u64 stay_ns;			/* of a request in the device, a mean */
 	u64 since_ns;			/* the phase has begun */
 	u32 nr_looks;
 	u32 nr_trials;			/* of turns, in a row */
+	u32 usual;			/* in flight before that, */
+	u32 enough;			/* and enough, or 0; see wide.c; */
+	struct dt_quick quick[DT_NR_DIRS];	/* the least that requests took until then */
 	struct dt_serial_look looks[DT_SERIAL_GROUPS];
 	u32 nr;				/* watched */
 	u32 nr_reads;			/* of them */
 	u64 newest_ns;			/* when the latest of these was sent */
 	u64 early_ns;			/* those done after it were before, together */
 	u64 stays_ns;			/* how long they stayed, all together */
+	u64 done_ns;			/* when the last one was, */
+	u32 nr_batch;			/* with so many others at once, */
+	u64 batch_ns;			/* so long after those before, or 0: who knows */
 	u64 pause_ns;			/* so long after that it begins again */
 	u64 next_ns;			/* which is then */
 	u64 lasts_ns;			/* so long turns are taken */
@@ -660,12 +681,6 @@ struct dt_cache {
 	u64 all_worth_ns;		/* and what these seemed worth */
 
 	struct dt_drains drains;
-};
-
-/* The request that took least time in the device; 0: none did. */
-struct dt_quick {
-	u64 ns;
-	u32 sectors;
 };
 
 /* Who goes first, and how long the device makes them wait; see depth.c. */

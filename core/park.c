@@ -135,3 +135,16 @@ u32 dt_party_ratio(const struct dt_dev *dev, const struct dt_list *party,
 		return within;
 	return (u32)dt_min(dt_div(others << DT_RATIO_SHIFT, own), RATIO_MAX);
 }
+
+u32 dt_outstanding_of(const struct dt_group *grp)
+{
+	u32 nr = grp->own->nr_queued + grp->own->nr_inflight;
+	const struct dt_list *pos;
+
+	if (!grp->dev->nr_parked)
+		return nr;
+	for (pos = grp->queue_list.next; pos != &grp->queue_list;
+	     pos = pos->next)
+		nr += DT_CONTAINER(pos, struct dt_queue, link)->nr_parked;
+	return nr;
+}

@@ -38,5 +38,7 @@ dt_internal bool dt_in_party(const struct dt_group *grp);
 dt_internal u32 dt_party_ratio(const struct dt_dev *dev,
 			       const struct dt_list *party, u64 from_ns,
 			       u32 within);
+/* Of the group's requests: parked ones are among them. */
+dt_internal u32 dt_outstanding_of(const struct dt_group *grp);
 
 #endif /* DISKTIME_PARK_H */

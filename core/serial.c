@@ -10,7 +10,7 @@
  * anything in there. The turns are short, as there is no seek between two.
  *
  *	IDLE ---- requests stay for SERIAL_STAY_NS, more than one group ---- LOOK
- *	LOOK	what each group does is counted for a while
+ *	LOOK	what each group does is counted for a while, and how late it is
  *	WATCH	in what order requests are done
  *	ALONE	one at a time is let in
  *	TRIAL	there are turns, and what each group does is counted again
@@ -23,20 +23,26 @@
  *   sent earlier, and reads before writes. By how much each was sent before the latest
  *   of those that are done already is to be little, in parts of how long they stay.
  * - One at a time keeps it busy, or nearly so. Equal requests are done in order by
- *   equal parts as well. So for some no more than one is let in (thin.c), and by
- *   Little's law that says how many are worked at side by side. Writes that a cache
- *   takes are done in order, too, and say nothing; there have to be reads.
+ *   equal parts as well. So for some no more than one is let in (thin.c). One that is
+ *   alone takes as long as it makes the line longer, from the one before until it is
+ *   done or from then to the next, times as many as are worked at side by side; each
+ *   is compared with its own group's. Writes that a cache takes are done in order,
+ *   too, and say nothing; there have to be reads.
  *
  * A drive's interface is serial as well where large requests keep it busy, but there
  * the depth does better (depth.c), as it lets one that reads little go in between. So
  * turns have to be worth it, both before and after. Before: a group waits for longer
- * than is due to it, by its share and by what its requests took with nobody beside
- * them, though the depth was looked after meanwhile. After: by how much what each
+ * than is due to it, by its share and by what all that it asks for makes of the line, or
+ * by what one takes with nobody beside it, though the depth was looked after meanwhile. After: by how much what each
  * group does has grown, to the power of its share, the product is greater than
  * without turns, twice in a row: what a cache takes in the first half of a second it need not
  * in the next. If it is not they end, and it is looked at again after four times as
  * long as before. So it is with turns that last: LASTS_NS at first, then four times
  * that. While anybody commits there are none, as commit.c is for devices without.
+ *
+ * Where readers and writers have turns (spell.c) order is watched in the writers', in which
+ * all go on. A drive whose cache takes writes does not do them in order with reads. Such
+ * turns end when the device is looked at with one at a time, and go on if it is not serial.
  *
  * Whose is the time? That from one completion to the next is one request's. A server
  * takes it before that is done. A throttle lets a request pass, and the next one
@@ -48,11 +54,13 @@
 #include "commit.h"
 #include "depth.h"
 #include "entity.h"
+#include "park.h"
 #include "select.h"
 #include "serial.h"
 #include "spell.h"
 #include "thin.h"
 #include "wide.h"
+#include "written.h"
 
 /* Requests stay for so long, a mean over 2^SERIAL_SHIFT; beside so many others. */
 #define SERIAL_STAY_NS		(2 * DT_NSEC_PER_MSEC)
@@ -62,21 +70,31 @@
 #define LOOK_FOR_NS		(500 * DT_NSEC_PER_MSEC)
 /* Before, so many stays at least: the depth has been looked after by then. */
 #define LOOK_STAYS		32
+/* With turns so many of what they were without. */
+#define TRIAL_STAYS		4
 #define SERIAL_LOOK_MOST_NS	(4 * DT_NSEC_PER_SEC)
 /* The order of so many is watched, or until there were reads among more. */
 #define WATCH_ITEMS		32
 #define WATCH_MOST		256
 #define WATCH_READS		2
+#define WATCH_WRITES		8
+/* Of each group so many, for what it makes the line longer. */
+#define WATCH_EACH		3
+/* Done at once: with less than this part of the time before them between two. */
+#define BATCH_PART		16
 /* They were sent by no more than this part of a stay too early. */
-#define ORDER_PART		8
+#define ORDER_PART		16
 /* One at a time comes after what is in there, in so many times as long as that stays. */
 #define ALONE_STAYS		2
 /* No more than so many are worked at side by side; 2^-16. */
 #define SIDE_MOST		(3 << 16)
+/* Writes that are done so soon, and in so much less than a read, are done by a cache. */
+#define CACHE_NS		(100 * DT_NSEC_PER_USEC)
+#define CACHE_TIMES		8
 /* A group is late beyond what is due to it by this part. */
 #define LATE_PART		4
 /* What is done grows by so much, log2 of the product; 2^-16. */
-#define SERIAL_WORTH		6000
+#define SERIAL_WORTH		4500
 /* In so many of these times in a row: a cache takes writes for a while. */
 #define TRIALS			2
 /* Again after this, and so many times that each time. */
@@ -194,15 +212,64 @@ static s64 product(const struct dt_dev *dev)
  */
 static bool is_late(const struct dt_serial_look *look, bool seen)
 {
-	u64 late, alone = look->grp->lat_min_ns;
+	u64 late, alone = look->quick_ns, line;
 
-	if (!look->nr_late || (seen && !look->nr_alone))
+	if (!look->nr_late || (seen && !look->nr_alone && !look->line_ns))
 		return false;
-	if (seen)
+	if (seen && look->nr_alone)
 		alone = dt_div(look->alone_ns, look->nr_alone);
+	line = look->line_ns ? look->line_ns : alone;
+	/* By what it did it has about its share. */
+	if (look->line_part * (LATE_PART + 1) > look->share * LATE_PART)
+		return false;
 	late = dt_div(look->late_ns, look->nr_late) * look->share >> 16;
-	alone = dt_div(alone * look->asked, look->nr_late);
+	alone = dt_max(alone, dt_div(line * look->asked, look->nr_late));
 	return late > alone + alone / LATE_PART;
+}
+
+static u64 mean_gap(const struct dt_serial_look *look, bool after)
+{
+	u64 ns = after ? look->after_ns : look->before_ns;
+	u32 nr = after ? look->nr_after : look->nr_before;
+
+	return nr < WATCH_EACH ? 0 : dt_max(dt_div(ns, nr), 1);
+}
+
+/* How unlike they are by that, the greatest by the least; 2^-8. */
+static u64 gaps_apart(const struct dt_serial *serial, bool after)
+{
+	const struct dt_serial_look *look;
+	u64 least = ~0ull, most = 0, gap;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
+		gap = mean_gap(look, after);
+		if (!gap)
+			continue;
+		least = dt_min(least, gap);
+		most = dt_max(most, gap);
+	}
+	return most ? dt_div(most << 8, least) : 0;
+}
+
+/*
+ * What one of each group's makes the line longer. The time between two is that of the one
+ * or of the other, by whatever device: as the other's it makes unlike ones alike. All that
+ * was done while it was looked at took all of the time.
+ */
+static void derive_lines(const struct dt_dev *dev, struct dt_serial *serial)
+{
+	bool after = gaps_apart(serial, true) > gaps_apart(serial, false);
+	struct dt_serial_look *look;
+	u64 sum = 0;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++)
+		sum += (ios_rate(dev, look) >> 8) * mean_gap(look, after) >> 8;
+	sum = dt_max(sum, 16);
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
+		look->line_ns = dt_div(mean_gap(look, after) * DT_NSEC_PER_SEC, sum);
+		look->line_part = dt_div((ios_rate(dev, look) >> 4) *
+					 mean_gap(look, after), sum >> 4);
+	}
 }
 
 static bool anybody_is_late(const struct dt_serial *serial, bool seen)
@@ -243,10 +310,31 @@ static void begin_look(struct dt_dev *dev)
 	enter_serial(dev, DT_SERIAL_LOOK);
 }
 
+/* None is under way. */
+static void begin_batches(struct dt_serial *serial)
+{
+	struct dt_serial_look *look;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++)
+		look->batch = 0;
+	serial->batch_ns = 0;
+	serial->nr_batch = 0;
+}
+
 static void begin_watch(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_serial *serial = &dev->serial;
+	struct dt_serial_look *look;
 
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
+		look->before_ns = 0;
+		look->after_ns = 0;
+		look->nr_before = 0;
+		look->nr_after = 0;
+		look->alone_ns = 0;
+		look->nr_alone = 0;
+	}
+	begin_batches(serial);
 	serial->nr = 0;
 	serial->nr_reads = 0;
 	serial->newest_ns = item->dispatch_ns;
@@ -255,38 +343,142 @@ static void begin_watch(struct dt_dev *dev, const struct dt_item *item)
 	enter_serial(dev, DT_SERIAL_WATCH);
 }
 
+/* There have to be reads, and where there are writes these as well. */
+static bool enough_of_both(const struct dt_dev *dev)
+{
+	const struct dt_serial *serial = &dev->serial;
+
+	return serial->nr_reads >= WATCH_READS &&
+	       (!dev->spells.both || serial->nr - serial->nr_reads >= WATCH_WRITES);
+}
+
+/*
+ * They were tried, as spells: one reads and one writes, and both do better at once, as
+ * writes are done by a cache.
+ */
+static bool turns_failed(const struct dt_dev *dev)
+{
+	return dev->nr_active == 2 && dev->spells.both && dev->spells.failed &&
+	       dev->quick[DT_WRITE].ns < CACHE_NS &&
+	       CACHE_TIMES * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
+}
+
+/* It is not serial, or not worth it: readers and writers go on by turns. */
+static void spell_again(struct dt_dev *dev)
+{
+	if (dev->serial.spelled && dt_spells_resume(dev)) {
+		dt_written_end(dev);
+		dt_depth_pause(dev);
+	}
+	dev->serial.spelled = false;
+}
+
 static void end_watch(struct dt_dev *dev, u64 stay_ns)
 {
 	struct dt_serial *serial = &dev->serial;
 	struct dt_serial_look *look;
 	u64 mean_ns = dt_div(serial->stays_ns, serial->nr);
 
+	derive_lines(dev, serial);
 	if (ORDER_PART * serial->early_ns > serial->stays_ns ||
 	    mean_ns < SERIAL_STAY_NS || serial->nr_reads < WATCH_READS ||
-	    (!serial->known && !anybody_is_late(serial, false))) {
+	    (!serial->known && (!anybody_is_late(serial, false) ||
+				turns_failed(dev))) ||
+	    /* It is not known yet whether those of readers and of writers are good. */
+	    (dev->spells.phase && !dev->spells.good)) {
 		look_again(dev, LATER_NS);
+		spell_again(dev);
 		return;
 	}
 	/* Else it is watched until that can be. */
-	if (!dt_wide_may_thin(dev) || dev->nr_inflight < BESIDE)
+	if (dev->nr_inflight < BESIDE)
+		return;
+	/* They are for devices that are not serial. */
+	serial->spelled |= dev->spells.phase;
+	dt_spells_reset(dev);
+	if (!dt_wide_may_thin(dev))
 		return;
 	if (!serial->known)
 		for (look = serial->looks;
 		     look < serial->looks + serial->nr_looks; look++)
 			look->rate = ios_rate(dev, look);
+	serial->stay_ns = mean_ns;
 	enter_serial(dev, DT_SERIAL_ALONE);
 	dt_wide_alone(dev, ALONE_STAYS * dt_max(mean_ns, stay_ns));
+}
+
+/* How long it has waited, and beside how many of its group's own. */
+static void note_late(struct dt_dev *dev, const struct dt_item *item)
+{
+	struct dt_group *grp = item->queue->grp;
+	struct dt_serial_look *look = look_of(dev, grp);
+	u64 quick_ns;
+
+	if (!look)
+		return;
+	look->late_ns += dev->clock_ns - item->insert_ns;
+	look->asked += dt_outstanding_of(grp) + 1;
+	/* What probes say of it is with others' in the device, where all are in one line. */
+	quick_ns = dt_quickest(dev, item, grp->lat_min_ns);
+	if (!look->nr_late || quick_ns < look->quick_ns)
+		look->quick_ns = quick_ns;
+	look->nr_late++;
+	look->share = dt_min(look->share, dt_share_of(grp));
+}
+
+/* Those that were done at once have the time before them and after them in common. */
+static void end_batch(struct dt_serial *serial, u64 gap_ns)
+{
+	struct dt_serial_look *look;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
+		if (!look->batch)
+			continue;
+		if (serial->batch_ns) {
+			look->before_ns += dt_div(look->batch * serial->batch_ns,
+						  serial->nr_batch);
+			look->nr_before += look->batch;
+		}
+		look->after_ns += dt_div(look->batch * gap_ns, serial->nr_batch);
+		look->nr_after += look->batch;
+		look->batch = 0;
+	}
+	serial->batch_ns = gap_ns;
+	serial->nr_batch = 0;
+}
+
+static void note_apart(struct dt_dev *dev, struct dt_group *grp)
+{
+	struct dt_serial *serial = &dev->serial;
+	struct dt_serial_look *look = look_of(dev, grp);
+	u64 gap_ns = dev->clock_ns - serial->done_ns;
+
+	if (serial->nr_batch && gap_ns && BATCH_PART * gap_ns >= serial->batch_ns)
+		end_batch(serial, gap_ns);
+	serial->done_ns = dev->clock_ns;
+	serial->nr_batch++;
+	if (look)
+		look->batch++;
+}
+
+/* Of each that has anything in the device some were done. */
+static bool all_watched(const struct dt_serial *serial)
+{
+	const struct dt_serial_look *look;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++)
+		if (look->grp->own->nr_inflight && look->nr_after < WATCH_EACH)
+			return false;
+	return true;
 }
 
 static void watch_order(struct dt_dev *dev, const struct dt_item *item, u64 stay_ns)
 {
 	struct dt_serial *serial = &dev->serial;
-	struct dt_group *grp = item->queue->grp;
-	struct dt_serial_look *look = look_of(dev, grp);
 
-	/* Readers and writers by turns are for drives that are not serial. */
-	if (dev->spells.phase) {
-		look_again(dev, LATER_NS);
+	/* Otherwise there are only reads, of which one may be as the other. */
+	if (dev->spells.phase && dev->spells.phase != DT_SPELLS_WRITE) {
+		begin_batches(serial);
 		return;
 	}
 	if (dt_before(item->dispatch_ns, serial->newest_ns))
@@ -295,15 +487,12 @@ static void watch_order(struct dt_dev *dev, const struct dt_item *item, u64 stay
 		serial->newest_ns = item->dispatch_ns;
 	serial->stays_ns += stay_ns;
 	serial->nr++;
+	note_apart(dev, item->queue->grp);
 	serial->nr_reads += item->dir == DT_READ;
-	if (look) {
-		look->late_ns += dev->clock_ns - item->insert_ns;
-		look->asked += grp->own->nr_queued + grp->own->nr_inflight + 1;
-		look->nr_late++;
-		look->share = dt_min(look->share, dt_share_of(grp));
-	}
+	note_late(dev, item);
 	if (serial->nr >= WATCH_ITEMS &&
-	    (serial->nr_reads >= WATCH_READS || serial->nr >= WATCH_MOST))
+	    ((enough_of_both(dev) && all_watched(serial)) ||
+	     serial->nr >= WATCH_MOST))
 		end_watch(dev, stay_ns);
 }
 
@@ -340,7 +529,7 @@ void dt_serial_note(struct dt_dev *dev, const struct dt_item *item, u64 stay_ns)
 	} else if (serial->known) {
 		begin_watch(dev, item);
 	} else if (serial->phase == DT_SERIAL_LOOK) {
-		look_of(dev, item->queue->grp);
+		note_late(dev, item);
 		if (dev->clock_ns - serial->since_ns >=
 		    dt_max(LOOK_FOR_NS, dt_min(LOOK_STAYS * serial->stay_ns,
 					       SERIAL_LOOK_MOST_NS)))
@@ -367,12 +556,14 @@ static void go_on(struct dt_dev *dev)
 				  LASTS_MOST_NS);
 	serial->until_ns = dev->clock_ns + serial->lasts_ns;
 	serial->pause_ns = 0;
+	serial->spelled = false;
 	enter_serial(dev, DT_SERIAL_TURNS);
 }
 
 static void begin_trial(struct dt_dev *dev)
 {
 	struct dt_serial *serial = &dev->serial;
+	u64 for_ns = dt_min(serial->stay_ns, SERIAL_LOOK_MOST_NS);
 	struct dt_serial_look *look;
 
 	for (look = serial->looks; look < serial->looks + serial->nr_looks;
@@ -381,22 +572,56 @@ static void begin_trial(struct dt_dev *dev)
 			    look->grp->stats.ios[DT_WRITE];
 		look->from_ns = dev->clock_ns;
 	}
-	serial->nr_trials++;
-	serial->until_ns = dev->clock_ns + LOOK_FOR_NS;
+	/* What is in there now was sent without them. */
+	if (serial->nr_trials++)
+		for_ns = dt_max(LOOK_FOR_NS, dt_min(TRIAL_STAYS * serial->stay_ns,
+						    SERIAL_LOOK_MOST_NS));
+	serial->until_ns = dev->clock_ns + for_ns;
 	enter_serial(dev, DT_SERIAL_TRIAL);
 }
 
-void dt_serial_judge(struct dt_dev *dev, u64 side)
+/*
+ * By how many times one of them takes longer alone than it does in the line: so many are
+ * served side by side, 2^-16. Each is compared with its own group's, as one that asks for
+ * large ones may have had most of the few that were alone. 0: who knows.
+ */
+static u64 side_by_side_of(const struct dt_serial *serial)
+{
+	const struct dt_serial_look *look;
+	u64 alone_ns = 0, before_ns = 0, after_ns = 0, least_ns;
+
+	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
+		if (!look->nr_alone || look->nr_before < WATCH_EACH ||
+		    look->nr_after < WATCH_EACH)
+			continue;
+		alone_ns += look->alone_ns;
+		before_ns += dt_div(look->nr_alone * look->before_ns, look->nr_before);
+		after_ns += dt_div(look->nr_alone * look->after_ns, look->nr_after);
+	}
+	least_ns = dt_max(before_ns, after_ns);
+	return alone_ns ? dt_div(alone_ns << 16, dt_max(least_ns, 1)) : 0;
+}
+
+void dt_serial_judge(struct dt_dev *dev)
 {
 	struct dt_serial *serial = &dev->serial;
+	u64 side = side_by_side_of(serial);
 
+	/* Those that were alone had none in the line just before, and all are taken together. */
+	if (!side)
+		side = dev->wide.thin.side;
 	if (!side || side > SIDE_MOST ||
 	    (!serial->known && !anybody_is_late(serial, true))) {
 		look_later(dev);
+		spell_again(dev);
 		return;
 	}
 	serial->prev = NULL;
 	serial->nr_trials = 0;
+	serial->usual = dev->wide.usual;
+	serial->enough = dev->wide.thin.enough;
+	serial->quick[DT_READ] = dev->quick[DT_READ];
+	serial->quick[DT_WRITE] = dev->quick[DT_WRITE];
 	if (serial->known)
 		go_on(dev);
 	else
@@ -417,14 +642,20 @@ void dt_serial_tick(struct dt_dev *dev)
 		enter_serial(dev, DT_SERIAL_IDLE);
 		dt_dev_turns(dev);
 		dt_wide_few(dev, KNOWN_DEPTH);
+	} else if (serial->nr_trials == 1) {
+		begin_trial(dev);
 	} else if (product(dev) > SERIAL_WORTH) {
-		if (serial->nr_trials < TRIALS)
+		if (serial->nr_trials <= TRIALS)
 			begin_trial(dev);
 		else
 			go_on(dev);
 	} else {
 		look_later(dev);
 		dt_dev_turns(dev);
+		dt_wide_restore(dev, serial->usual, serial->enough);
+		dev->quick[DT_READ] = serial->quick[DT_READ];
+		dev->quick[DT_WRITE] = serial->quick[DT_WRITE];
+		spell_again(dev);
 	}
 }
 

@@ -24,8 +24,8 @@ static inline bool dt_serial_looks(const struct dt_dev *dev)
 /* A request is complete, one of several of each group; or each, if that is so. */
 dt_internal void dt_serial_note(struct dt_dev *dev, const struct dt_item *item,
 				u64 stay_ns);
-/* One at a time was let in: it works at so many side by side, 2^-16, or 0: who knows. */
-dt_internal void dt_serial_judge(struct dt_dev *dev, u64 side);
+/* One at a time was let in for long enough. */
+dt_internal void dt_serial_judge(struct dt_dev *dev);
 /* With turns, one is complete: they may end. */
 dt_internal void dt_serial_tick(struct dt_dev *dev);
 /* The device or what was asked for has changed: nothing is known. */

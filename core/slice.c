@@ -97,21 +97,9 @@ void dt_slices_init(struct dt_dev *dev)
 	slices->value[true] = 0;
 }
 
-/* Those that wait as others have the device are among them. */
-static u32 outstanding_of(const struct dt_group *grp)
-{
-	u32 nr = grp->own->nr_queued + grp->own->nr_inflight;
-	const struct dt_list *pos;
-
-	for (pos = grp->queue_list.next; pos != &grp->queue_list;
-	     pos = pos->next)
-		nr += DT_CONTAINER(pos, struct dt_queue, link)->nr_parked;
-	return nr;
-}
-
 static bool is_reader(const struct dt_group *grp)
 {
-	return outstanding_of(grp) && !dt_in_party(grp);
+	return dt_outstanding_of(grp) && !dt_in_party(grp);
 }
 
 /* Of those that write: it reads as well. */
@@ -153,7 +141,7 @@ static bool may_slice(const struct dt_dev *dev)
 		if (!is_reader(grp))
 			continue;
 		/* Nor who has not read at all, and writes too little to be parked. */
-		if (outstanding_of(grp) + 1 < ASKS || !dt_share_of(grp) ||
+		if (dt_outstanding_of(grp) + 1 < ASKS || !dt_share_of(grp) ||
 		    !grp->reads.turn)
 			return false;
 		nr++;

@@ -887,12 +887,18 @@ static bool anybody_writes(const struct dt_dev *dev)
 	return false;
 }
 
+/* Nothing else goes on that is not to be disturbed. */
+static bool nobody_looks(const struct dt_dev *dev)
+{
+	return !dev->solo.grp && !dev->light.probing && dev->tun.idle_ns &&
+	       (dev->commits.phase == DT_COMMITS_WATCH ||
+		!dt_commits_watched(dev));
+}
+
 static bool may_begin(const struct dt_dev *dev)
 {
-	return dev->spells.both && !dev->solo.grp && !dev->light.probing &&
+	return dev->spells.both && nobody_looks(dev) &&
 	       (!dt_solo_all_may(dev) || dt_solo_leaves_behind(dev)) &&
-	       (dev->commits.phase == DT_COMMITS_WATCH ||
-		!dt_commits_watched(dev)) && dev->tun.idle_ns &&
 	       !dt_before(dev->clock_ns, dev->spells.again_ns);
 }
 
@@ -945,4 +951,14 @@ void dt_spells_reset(struct dt_dev *dev)
 {
 	if (dev->spells.phase != DT_SPELLS_IDLE)
 		end_spells(dev);
+}
+
+bool dt_spells_resume(struct dt_dev *dev)
+{
+	if (!nobody_looks(dev) || !anybody_writes(dev) || !nr_others(dev))
+		return false;
+	dt_commits_reset(dev);
+	dt_slices_init(dev);
+	enter_write(dev);
+	return true;
 }

@@ -8,6 +8,8 @@
 dt_internal void dt_spells_init(struct dt_spells *spells);
 /* Forget all: the device, its rule or its health has changed. */
 dt_internal void dt_spells_reset(struct dt_dev *dev);
+/* Those that were good until a moment ago go on with what is known. Whether they do. */
+dt_internal bool dt_spells_resume(struct dt_dev *dev);
 /* A read was done, one of a sample: whether spells begin with it. */
 dt_internal bool dt_spells_begin(struct dt_dev *dev,
 				 const struct dt_item *item, u64 latency);

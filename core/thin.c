@@ -46,6 +46,8 @@
 #define THIN_MANY		(6 << 16)
 /* It is given up after so many times as long as a request stayed. */
 #define THIN_STAYS		4
+/* There is no more than one at the latest after this. */
+#define THIN_QUIET_NS		(4 * DT_NSEC_PER_SEC)
 /* For each that is done side by side beyond what one queue makes of it, so many. */
 #define THIN_EACH		5
 /* Again after so many times as long, at least that, and so many times that. */
@@ -120,13 +122,28 @@ static void end(struct dt_dev *dev)
 	thin->next_ns = dev->clock_ns + thin->pause_ns;
 }
 
+/*
+ * Nothing is let in until no more than one is there, which costs nothing: what is in there
+ * is being done. With more at a time there may be one who is favoured, and never is.
+ */
+static bool drains(const struct dt_dev *dev)
+{
+	const struct dt_thin *thin = &dev->wide.thin;
+
+	return thin->few == 1 && !thin->quiet_ns &&
+	       dev->clock_ns - thin->from_ns < THIN_QUIET_NS;
+}
+
 bool dt_thin_note(struct dt_dev *dev, const struct dt_item *item)
 {
 	struct dt_thin *thin = &dev->wide.thin;
 	u64 stay_ns = dev->clock_ns - item->dispatch_ns;
 
-	if (!thin->quiet_ns && dev->nr_inflight <= thin->few)
+	if (!thin->quiet_ns && dev->nr_inflight <= thin->few) {
+		if (thin->few == 1)
+			thin->until_ns += dev->clock_ns - thin->from_ns;
 		thin->quiet_ns = dev->clock_ns;
+	}
 	if (dt_before(item->dispatch_ns, thin->from_ns)) {
 		if (!thin->nr_full++ || stay_ns < thin->least_ns)
 			thin->least_ns = stay_ns;
@@ -137,7 +154,7 @@ bool dt_thin_note(struct dt_dev *dev, const struct dt_item *item)
 		thin->nr++;
 	}
 	if (thin->nr < THIN_ITEMS && !is_plain(thin) &&
-	    dt_before(dev->clock_ns, thin->until_ns))
+	    (dt_before(dev->clock_ns, thin->until_ns) || drains(dev)))
 		return false;
 	end(dev);
 	return true;

@@ -241,7 +241,7 @@ static void end_alone(struct dt_dev *dev)
 	dev->light.limit = dt_min(wide->limit, dev->depth);
 	dev->light.limit_then = dt_min(wide->limit_then, dev->depth);
 	dt_depth_resume(dev);
-	dt_serial_judge(dev, wide->thin.side);
+	dt_serial_judge(dev);
 }
 
 void dt_wide_thin(struct dt_dev *dev, const struct dt_item *item)
@@ -276,6 +276,12 @@ bool dt_wide_may_thin(const struct dt_dev *dev)
 void dt_wide_few(struct dt_dev *dev, u32 nr)
 {
 	set_usual(dev, dt_min(nr, dev->wide.full));
+}
+
+void dt_wide_restore(struct dt_dev *dev, u32 usual, u32 enough)
+{
+	dev->wide.thin.enough = enough;
+	set_usual(dev, dt_min(usual, dev->wide.full));
 }
 
 void dt_wide_alone(struct dt_dev *dev, u64 stay_ns)

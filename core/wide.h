@@ -18,6 +18,8 @@ dt_internal bool dt_wide_may_thin(const struct dt_dev *dev);
 dt_internal void dt_wide_alone(struct dt_dev *dev, u64 stay_ns);
 /* No more than so many are in flight for now. */
 dt_internal void dt_wide_few(struct dt_dev *dev, u32 nr);
+/* As many as there were before turns, and as were enough then, or 0. */
+dt_internal void dt_wide_restore(struct dt_dev *dev, u32 usual, u32 enough);
 /* A request is complete while it is looked at what the device does with few. */
 dt_internal void dt_wide_thin(struct dt_dev *dev, const struct dt_item *item);
 

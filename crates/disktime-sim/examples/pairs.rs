@@ -18,7 +18,7 @@ use disktime_model::{Model, Spec};
 use disktime_sim::{Controller, Dirty, Group, Mix, Pattern, Proc, Setup, Silent, Sim};
 
 const SEC: u64 = 1_000_000_000;
-/// After two seconds three windows of two; on a drive that is slower of ten.
+/// After two seconds three windows of two; on a drive that is slower, and on a volume, of ten.
 const MARKS: [u64; 4] = [2, 4, 6, 8];
 const SLOW: u64 = 5;
 
@@ -150,11 +150,12 @@ fn try_loads(
         seed: number,
         ..Spec::new(drive.model)
     };
-    let scale = if spec.slower > 1 || spec.rotational() {
-        SLOW
-    } else {
-        1
-    };
+    let scale =
+        if spec.slower > 1 || spec.rotational() || matches!(spec.model, Model::Gp2 | Model::Gp3) {
+            SLOW
+        } else {
+            1
+        };
     let marks = MARKS.map(|mark| mark * scale * SEC);
     let mut alone = Vec::new();
     for n in 0..loads.len() {
