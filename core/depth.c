@@ -331,14 +331,20 @@ static bool has_more(const struct dt_dev *dev, const struct dt_group *grp)
 static bool is_far_ahead(const struct dt_dev *dev, const struct dt_item *item)
 {
 	const struct dt_entity *ent = item->queue->grp->own;
+	const struct dt_level *level;
+	u64 others;
 	s64 ahead;
 
 	if (item->dir != DT_READ || dev->spells.both || !dt_costs_known(dev))
 		return false;
 	for (; ent->parent; ent = ent->parent) {
-		ahead = (s64)(ent->vdisktime -
-			      ent->parent->level->ready.vtime[ent->class]);
-		if (ent->parent->level->lone != ent &&
+		level = ent->parent->level;
+		others = level->active_weight[ent->class];
+		if (dt_entity_busy(ent))
+			others -= ent->weight;
+		ahead = (s64)(ent->vdisktime - level->ready.vtime[ent->class]);
+		/* With nobody else of its class the level's time stands still. */
+		if (others && level->lone != ent &&
 		    ahead > (s64)dt_virtual(FAR_AHEAD_NS, ent->weight))
 			return true;
 	}

@@ -73,15 +73,18 @@
 /* With turns so many of what they were without. */
 #define TRIAL_STAYS		4
 #define SERIAL_LOOK_MOST_NS	(4 * DT_NSEC_PER_SEC)
-/* The order of so many is watched, or until there were reads among more. */
+/* The order of so many is watched, or of more until there were reads, and some of each. */
 #define WATCH_ITEMS		32
 #define WATCH_MOST		256
+#define WATCH_LONGEST		1024
 #define WATCH_READS		2
 #define WATCH_WRITES		8
 /* Of each group so many, for what it makes the line longer. */
 #define WATCH_EACH		3
 /* Done at once: with less than this part of the time before them between two. */
 #define BATCH_PART		16
+/* Nobody waits for longer because a device stood still. */
+#define GAP_MOST_NS		DT_NSEC_PER_SEC
 /* They were sent by no more than this part of a stay too early. */
 #define ORDER_PART		16
 /* One at a time comes after what is in there, in so many times as long as that stays. */
@@ -207,14 +210,16 @@ static s64 product(const struct dt_dev *dev)
 }
 
 /*
- * It waits for longer than what is due by its share and what it takes alone: with
- * nobody beside it where that was seen, or the least that it ever took.
+ * It waits for longer than what is due by its share and by what all that it asks for makes
+ * of the line; where that is not known, by what one takes with nobody beside it, if that was
+ * seen, or the least that it ever took.
  */
 static bool is_late(const struct dt_serial_look *look, bool seen)
 {
 	u64 late, alone = look->quick_ns, line;
 
-	if (!look->nr_late || (seen && !look->nr_alone && !look->line_ns))
+	if (!look->nr_late || !(look->quick_ns | look->line_ns) ||
+	    (seen && !look->nr_alone && !look->line_ns))
 		return false;
 	if (seen && look->nr_alone)
 		alone = dt_div(look->alone_ns, look->nr_alone);
@@ -295,7 +300,7 @@ static bool may_look(const struct dt_dev *dev)
 	return dev->nr_active > 1 && dev->nr_active <= DT_SERIAL_GROUPS &&
 	       dev->nr_inflight >= BESIDE && !dev->tun.depth &&
 	       dev->tun.idle_ns && dev->engine == DT_ENGINE_AUTO &&
-	       !anybody_commits(dev) &&
+	       !anybody_commits(dev) && !dev->fault &&
 	       !dt_before(dev->clock_ns, dev->serial.next_ns);
 }
 
@@ -353,13 +358,13 @@ static bool enough_of_both(const struct dt_dev *dev)
 }
 
 /*
- * They were tried, as spells: one reads and one writes, and both do better at once, as
- * writes are done by a cache.
+ * They were tried, as spells: of two groups, and both do better at once, as writes are
+ * done by a cache.
  */
 static bool turns_failed(const struct dt_dev *dev)
 {
 	return dev->nr_active == 2 && dev->spells.both && dev->spells.failed &&
-	       dev->quick[DT_WRITE].ns < CACHE_NS &&
+	       dev->quick[DT_WRITE].ns && dev->quick[DT_WRITE].ns < CACHE_NS &&
 	       CACHE_TIMES * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
 }
 
@@ -369,6 +374,7 @@ static void spell_again(struct dt_dev *dev)
 	if (dev->serial.spelled && dt_spells_resume(dev)) {
 		dt_written_end(dev);
 		dt_depth_pause(dev);
+		dev->light.on = true;
 	}
 	dev->serial.spelled = false;
 }
@@ -379,11 +385,12 @@ static void end_watch(struct dt_dev *dev, u64 stay_ns)
 	struct dt_serial_look *look;
 	u64 mean_ns = dt_div(serial->stays_ns, serial->nr);
 
-	derive_lines(dev, serial);
+	if (!serial->known)
+		derive_lines(dev, serial);
 	if (ORDER_PART * serial->early_ns > serial->stays_ns ||
 	    mean_ns < SERIAL_STAY_NS || serial->nr_reads < WATCH_READS ||
-	    (!serial->known && (!anybody_is_late(serial, false) ||
-				turns_failed(dev))) ||
+	    (!serial->known && (serial->nr >= WATCH_LONGEST || turns_failed(dev) ||
+				!anybody_is_late(serial, false))) ||
 	    /* It is not known yet whether those of readers and of writers are good. */
 	    (dev->spells.phase && !dev->spells.good)) {
 		look_again(dev, LATER_NS);
@@ -391,7 +398,8 @@ static void end_watch(struct dt_dev *dev, u64 stay_ns)
 		return;
 	}
 	/* Else it is watched until that can be. */
-	if (dev->nr_inflight < BESIDE)
+	if (dev->nr_active < 2 || dev->nr_inflight < BESIDE || dev->solo.grp ||
+	    dev->light.probing)
 		return;
 	/* They are for devices that are not serial. */
 	serial->spelled |= dev->spells.phase;
@@ -420,7 +428,7 @@ static void note_late(struct dt_dev *dev, const struct dt_item *item)
 	look->asked += dt_outstanding_of(grp) + 1;
 	/* What probes say of it is with others' in the device, where all are in one line. */
 	quick_ns = dt_quickest(dev, item, grp->lat_min_ns);
-	if (!look->nr_late || quick_ns < look->quick_ns)
+	if (quick_ns && (!look->quick_ns || quick_ns < look->quick_ns))
 		look->quick_ns = quick_ns;
 	look->nr_late++;
 	look->share = dt_min(look->share, dt_share_of(grp));
@@ -453,12 +461,18 @@ static void note_apart(struct dt_dev *dev, struct dt_group *grp)
 	struct dt_serial_look *look = look_of(dev, grp);
 	u64 gap_ns = dev->clock_ns - serial->done_ns;
 
+	/* It was busy all the time, but it may have stood still. */
+	gap_ns = dt_min(gap_ns, dt_min(dt_div(serial->stays_ns, serial->nr),
+				       GAP_MOST_NS));
 	if (serial->nr_batch && gap_ns && BATCH_PART * gap_ns >= serial->batch_ns)
 		end_batch(serial, gap_ns);
 	serial->done_ns = dev->clock_ns;
 	serial->nr_batch++;
 	if (look)
 		look->batch++;
+	/* The next one is not in line behind it. */
+	if (!dev->nr_inflight)
+		begin_batches(serial);
 }
 
 /* Of each that has anything in the device some were done. */

@@ -890,7 +890,8 @@ static bool anybody_writes(const struct dt_dev *dev)
 /* Nothing else goes on that is not to be disturbed. */
 static bool nobody_looks(const struct dt_dev *dev)
 {
-	return !dev->solo.grp && !dev->light.probing && dev->tun.idle_ns &&
+	return !dev->solo.grp && !dev->light.probing && !dev->fault &&
+	       dev->tun.idle_ns &&
 	       (dev->commits.phase == DT_COMMITS_WATCH ||
 		!dt_commits_watched(dev));
 }
@@ -955,7 +956,8 @@ void dt_spells_reset(struct dt_dev *dev)
 
 bool dt_spells_resume(struct dt_dev *dev)
 {
-	if (!nobody_looks(dev) || !anybody_writes(dev) || !nr_others(dev))
+	if (dev->spells.phase || !nobody_looks(dev) || !anybody_writes(dev) ||
+	    !nr_others(dev))
 		return false;
 	dt_commits_reset(dev);
 	dt_slices_init(dev);

@@ -123,8 +123,8 @@ static void end(struct dt_dev *dev)
 }
 
 /*
- * Nothing is let in until no more than one is there, which costs nothing: what is in there
- * is being done. With more at a time there may be one who is favoured, and never is.
+ * Next to nothing is let in until no more than one is there, which costs nothing: what is in
+ * there is being done. With more at a time there may be one who is favoured, and never is.
  */
 static bool drains(const struct dt_dev *dev)
 {

@@ -81,6 +81,22 @@ fn many_are_looked_at_as_well() {
     }
 }
 
+/// All that are watched are done at once, so that no time is between any two of them.
+#[test]
+fn what_is_done_at_once_is_looked_at_as_well() {
+    for (depth, think) in (4..48).flat_map(|depth| [0, 2 * MS, 20 * MS].map(|think| (depth, think)))
+    {
+        let mut bed = bed(64, 5);
+        let root = bed.root();
+        for (name, depth) in [("one", depth), ("other", 16)] {
+            let group = bed.group(name, root, 100);
+            bed.job(Job::new(group).sectors(LARGE).depth(depth).think(think));
+        }
+        bed.run_until(4 * SEC);
+        bed.drain();
+    }
+}
+
 /// Whatever becomes of groups and settings meanwhile, nothing is lost; the bed checks all there is.
 #[test]
 fn turns_end_when_what_they_are_for_does() {
