@@ -33,12 +33,13 @@
  * the depth does better (depth.c), as it lets one that reads little go in between. So
  * turns have to be worth it, both before and after. Before: a group waits for longer
  * than is due to it, by its share and by what all that it asks for makes of the line, or
- * by what one takes with nobody beside it, though the depth was looked after meanwhile. After: by how much what each
- * group does has grown, to the power of its share, the product is greater than
- * without turns, twice in a row: what a cache takes in the first half of a second it need not
- * in the next. If it is not they end, and it is looked at again after four times as
- * long as before. So it is with turns that last: LASTS_NS at first, then four times
- * that. While anybody commits there are none, as commit.c is for devices without.
+ * by what one takes with nobody beside it, though the depth was looked after meanwhile.
+ * After: by how much what each group does has grown, to the power of its share, the
+ * product is greater than without turns, twice in a row: what a cache takes in the first
+ * half of a second it need not in the next. If it is not they end, and it is looked at
+ * again after four times as long as before. So it is with turns that last: LASTS_NS at
+ * first, then four times that. It does not begin while anybody commits, as commit.c is for
+ * devices without; turns that there are go on.
  *
  * Where readers and writers have turns (spell.c) order is watched in the writers', in which
  * all go on. A drive whose cache takes writes does not do them in order with reads. Such
@@ -602,7 +603,7 @@ static void begin_trial(struct dt_dev *dev)
 static u64 side_by_side_of(const struct dt_serial *serial)
 {
 	const struct dt_serial_look *look;
-	u64 alone_ns = 0, before_ns = 0, after_ns = 0, least_ns;
+	u64 alone_ns = 0, before_ns = 0, after_ns = 0, line_ns;
 
 	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
 		if (!look->nr_alone || look->nr_before < WATCH_EACH ||
@@ -612,8 +613,8 @@ static u64 side_by_side_of(const struct dt_serial *serial)
 		before_ns += dt_div(look->nr_alone * look->before_ns, look->nr_before);
 		after_ns += dt_div(look->nr_alone * look->after_ns, look->nr_after);
 	}
-	least_ns = dt_max(before_ns, after_ns);
-	return alone_ns ? dt_div(alone_ns << 16, dt_max(least_ns, 1)) : 0;
+	line_ns = dt_max(before_ns, after_ns);
+	return alone_ns ? dt_div(alone_ns << 16, dt_max(line_ns, 1)) : 0;
 }
 
 void dt_serial_judge(struct dt_dev *dev)

@@ -6,7 +6,7 @@
 #include "disktime.h"
 
 dt_internal void dt_spells_init(struct dt_spells *spells);
-/* Forget all: the device, its rule or its health has changed. */
+/* They end: the device, its rule or its health has changed, or it is looked at (serial.c). */
 dt_internal void dt_spells_reset(struct dt_dev *dev);
 /* Those that were good until a moment ago go on with what is known. Whether they do. */
 dt_internal bool dt_spells_resume(struct dt_dev *dev);

@@ -62,25 +62,6 @@ fn servers_side_by_side_are_not_taken_for_one() {
     assert!(all * 100 > most * 97, "{done:?} of {most}");
 }
 
-/// Of each of many there are few among those whose order is watched.
-#[test]
-fn many_are_looked_at_as_well() {
-    for nr in [11, 14, 16] {
-        let mut bed = bed(1, nr);
-        let root = bed.root();
-        let groups: Vec<GroupId> = (0..nr)
-            .map(|n| {
-                let group = bed.group(&format!("{n}"), root, 100);
-                bed.job(Job::new(group).sectors(LARGE));
-                group
-            })
-            .collect();
-        let shares = bed.shares(&groups, 6 * SEC, 12 * SEC);
-        let due = entitled(&vec![100; groups.len()]);
-        assert_shares(&format!("{nr} groups"), &shares, &due, 0.03);
-    }
-}
-
 /// All that are watched are done at once, so that no time is between any two of them.
 #[test]
 fn what_is_done_at_once_is_looked_at_as_well() {
