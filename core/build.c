@@ -24,6 +24,7 @@
 #include "park.c"
 #include "chain.c"
 #include "commit.c"
+#include "quota.c"
 #include "slice.c"
 #include "spell.c"
 #include "near.c"

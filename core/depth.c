@@ -77,6 +77,7 @@
 #include "entity.h"
 #include "lead.h"
 #include "pace.h"
+#include "quota.h"
 #include "serial.h"
 #include "slice.h"
 #include "solo.h"
@@ -427,6 +428,7 @@ void dt_depth_forget(struct dt_dev *dev, const struct dt_group *grp)
 
 	dt_solo_forget(dev, grp);
 	dt_slices_forget(dev, grp);
+	dt_quota_forget(dev, grp);
 	dt_lead_forget(dev, grp);
 	if (light->first == grp)
 		light->first = NULL;

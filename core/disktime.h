@@ -229,6 +229,13 @@ struct dt_group {
 	u64 apart_until_ns;
 	bool odd;			/* begins the other way */
 	u8 nr_unharmed;			/* its reads while nobody wrote, few or many */
+	u8 nr_own;			/* turns in which nobody else wrote, few or many */
+	u32 own_turn;			/* serial number of the last; see quota.c */
+	u32 own_spell;			/* of the spells that they were of, */
+	u32 quota_look;			/* and of when it was counted last */
+	u64 own_size;			/* units of its requests then */
+	u64 own_ns;			/* what those turns took of the drive, */
+	u64 own_units;			/* and all that it wrote in them; of older ones less */
 	struct dt_reads reads;
 	struct dt_head head;
 	struct dt_think think;
@@ -264,6 +271,7 @@ struct dt_queue {
 	struct dt_list party;		/* of commits or spells, if of one */
 	u32 nr_parked;			/* of its items; see park.c */
 	u64 wrote;			/* by it in a turn; see spell.c */
+	u64 nr_done;			/* requests that were this */
 	u64 sent;			/* the same, sent */
 	u64 part;			/* and so much may be, if others write as well; or 0 */
 	bool spent;			/* it has been, or it reads and waits: slice.c */
@@ -808,6 +816,22 @@ struct dt_slices {
 	u64 value[2];			/* least that one had, without and with; 2^-16 */
 };
 
+/* What each of several writers may send in their turn; see quota.c. */
+struct dt_quota {
+	u64 units;			/* so many are enough, or 0 */
+	u64 enough;			/* the same in this turn */
+	u64 sent;			/* to the device */
+	struct dt_group *own;		/* who has this turn for itself, or NULL */
+	u64 wrote;			/* units written by it */
+	u32 turn;			/* serial number, */
+	u32 spell;			/* and of the spells, since they began */
+	u32 look;			/* at who writes, */
+	u32 nr;				/* groups then, */
+	u64 least;			/* units of their requests, */
+	u64 most;			/* the least and the most of any */
+	bool unlike;			/* several do, in requests that differ */
+};
+
 /* Readers and writers of flash by turns; see spell.c. */
 struct dt_spells {
 	u8 phase;			/* enum dt_spells_phase */
@@ -829,9 +853,10 @@ struct dt_spells {
 	u32 nr_most;			/* and so many at a time, the most of late */
 	u64 theirs;			/* and in the writers' turn */
 	u64 wrote;			/* units written in it */
-	u64 sent;			/* and sent to the device */
-	u64 quota;			/* so many are enough, or 0 */
-	u64 drain_ns;			/* how long the last drain took */
+	struct dt_quota quota;
+	u64 reads_most;			/* who reads waits when so many were, by its share */
+	u64 drain_ns;			/* how long the last drain took, */
+	u64 took_ns;			/* and all from when the writers' turn began */
 	u64 nr_drain;			/* reads done in this one */
 	u64 taken_ns;			/* until then it had writes in the device */
 	u64 run_ns;			/* beginning of a run of slots, */
@@ -840,7 +865,9 @@ struct dt_spells {
 	u32 run_slots;			/* and so many there were */
 	u64 rate;			/* of reads in the last run, a ns; 2^-30 */
 	u64 best;			/* the most in two, one after the other */
-	u64 most;			/* the same in any turn */
+	u64 most;			/* the same in any turn; it was less */
+	u64 grew_ns;			/* until then, and */
+	bool sees;			/* this one goes on as long as it grows */
 	u32 nr_quick;			/* slots in a row, */
 	u64 quick_ns;			/* from then on, */
 	u64 quick_units;		/* in which so much was read, */

@@ -153,7 +153,7 @@ static void dump_spells(const struct dt_dev *dev, struct text *text)
 	put_num(text, " good=", spells->good);
 	put_num(text, " failed=", spells->failed);
 	put_num(text, " ratio_percent=", ((u64)spells->ratio * 100) >> 8);
-	put_num(text, " quota=", spells->quota);
+	put_num(text, " quota=", spells->quota.units);
 	put_num(text, " wrote=", spells->wrote);
 	put_num(text, " most=", spells->most);
 	put_num(text, " look_ns=", spells->look_ns);

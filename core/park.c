@@ -9,6 +9,7 @@
  */
 #include "entity.h"
 #include "park.h"
+#include "quota.h"
 
 #define RATIO_MAX		(1000 << DT_RATIO_SHIFT)
 /* A better class has so much more than a worse. */
@@ -106,6 +107,27 @@ bool dt_in_party(const struct dt_group *grp)
 	return false;
 }
 
+u32 dt_outstanding_of(const struct dt_group *grp)
+{
+	u32 nr = grp->own->nr_queued + grp->own->nr_inflight;
+	const struct dt_list *pos;
+
+	if (!grp->dev->nr_parked)
+		return nr;
+	for (pos = grp->queue_list.next; pos != &grp->queue_list;
+	     pos = pos->next)
+		nr += DT_CONTAINER(pos, struct dt_queue, link)->nr_parked;
+	return nr;
+}
+
+/* It has done nothing since then, and not because it waits while another of its party does. */
+static bool is_away(const struct dt_group *grp, u64 from_ns)
+{
+	return dt_before(grp->think.last_end_ns, from_ns) &&
+	       !(dt_quota_none(grp->dev, grp) && dt_in_party(grp) &&
+		 dt_outstanding_of(grp));
+}
+
 u32 dt_party_ratio(const struct dt_dev *dev, const struct dt_list *party,
 		   u64 from_ns, u32 within)
 {
@@ -120,7 +142,7 @@ u32 dt_party_ratio(const struct dt_dev *dev, const struct dt_list *party,
 	/* Children come after their parents, mostly side by side. */
 	for (pos = dev->groups.next; pos != &dev->groups; pos = pos->next) {
 		grp = DT_CONTAINER(pos, struct dt_group, link);
-		if (grp == ref || dt_before(grp->think.last_end_ns, from_ns))
+		if (grp == ref || is_away(grp, from_ns))
 			continue;
 		weight = weight_by(grp, ref, &who);
 		if (who == last)
@@ -134,17 +156,4 @@ u32 dt_party_ratio(const struct dt_dev *dev, const struct dt_list *party,
 	if (!others)
 		return within;
 	return (u32)dt_min(dt_div(others << DT_RATIO_SHIFT, own), RATIO_MAX);
-}
-
-u32 dt_outstanding_of(const struct dt_group *grp)
-{
-	u32 nr = grp->own->nr_queued + grp->own->nr_inflight;
-	const struct dt_list *pos;
-
-	if (!grp->dev->nr_parked)
-		return nr;
-	for (pos = grp->queue_list.next; pos != &grp->queue_list;
-	     pos = pos->next)
-		nr += DT_CONTAINER(pos, struct dt_queue, link)->nr_parked;
-	return nr;
 }

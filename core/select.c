@@ -566,7 +566,8 @@ void dt_dev_review(struct dt_dev *dev)
 void dt_forget_group(struct dt_dev *dev, struct dt_group *grp)
 {
 	bool awaited = dev->light.awaited == grp || dev->lead.grp == grp ||
-		       dev->spells.slices.grp == grp;
+		       dev->spells.slices.grp == grp ||
+		       dev->spells.quota.own == grp;
 
 	dt_depth_forget(dev, grp);
 	dt_serial_forget_group(dev, grp);

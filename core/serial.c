@@ -491,8 +491,9 @@ static void watch_order(struct dt_dev *dev, const struct dt_item *item, u64 stay
 {
 	struct dt_serial *serial = &dev->serial;
 
-	/* Otherwise there are only reads, of which one may be as the other. */
-	if (dev->spells.phase && dev->spells.phase != DT_SPELLS_WRITE) {
+	/* Otherwise it is some of them alone, of which one may be as the other. */
+	if (dev->spells.phase &&
+	    (dev->spells.phase != DT_SPELLS_WRITE || dev->spells.quota.own)) {
 		begin_batches(serial);
 		return;
 	}

@@ -530,6 +530,34 @@ void dt_slices_begin(struct dt_dev *dev)
 	slices->turn = slices->run;
 }
 
+/* It has read in this turn, and asks for several. What file systems read all may wait for. */
+static bool may_be_held(const struct dt_dev *dev, const struct dt_group *grp)
+{
+	return grp != dev->root && grp->reads.turn == dev->spells.slices.turn &&
+	       dt_outstanding_of(grp) + 1 >= ASKS && dt_share_of(grp);
+}
+
+void dt_slices_hold(struct dt_dev *dev, u64 units)
+{
+	const struct dt_list *pos;
+	struct dt_group *grp;
+	u64 shares = 0;
+
+	if (dt_committed_lately(dev))
+		return;
+	FOR_EACH_READER(dev, pos, grp)
+		if (may_be_held(dev, grp))
+			shares += dt_share_of(grp);
+	FOR_EACH_READER(dev, pos, grp) {
+		if (!may_be_held(dev, grp) || grp->reads.theirs * shares <
+					   units * dt_share_of(grp))
+			continue;
+		grp->reads.held = true;
+		hold_back(dev, grp, true);
+		dev->spells.slices.holds = true;
+	}
+}
+
 void dt_slices_drain(struct dt_dev *dev)
 {
 	struct dt_slices *slices = &dev->spells.slices;

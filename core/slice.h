@@ -19,6 +19,8 @@ dt_internal void dt_slices_sent(struct dt_dev *dev, struct dt_queue *queue,
 				u64 units);
 /* One of the group's requests is back, of those that were enough. */
 dt_internal void dt_slices_back(struct dt_dev *dev, struct dt_group *grp);
+/* Who has read its share of @units in the writers' turn waits for the rest of that. */
+dt_internal void dt_slices_hold(struct dt_dev *dev, u64 units);
 /* The drain begins, the readers' turn, and a slot of either is over. */
 dt_internal void dt_slices_drain(struct dt_dev *dev);
 dt_internal void dt_slices_read(struct dt_dev *dev);

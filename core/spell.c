@@ -46,14 +46,15 @@
  * the cache had room in the first writers' turn that did no harm, so that it is tried
  * again after a second, and after each failure four times as long.
  *
- * Where several groups write each has its part of a turn by its weight, in what it sends,
- * and is parked when it has had that.
+ * Where several groups write each has its part of a turn, and is parked when it has had
+ * that (quota.c).
  *
  * Who comes to a drive whose cache is full already has never seen how quick reads can be,
  * and is late until it has: turns are tried.
  *
- * The bound: a writer waits for no longer than READ_MOST_NS and a drain, and once for what
- * each of several readers does alone to be seen (slice.c).
+ * The bound: a writer waits for no longer than READ_MOST_NS and a drain, and for a turn of
+ * another's with the same after it where several write; once for what each of several
+ * readers does alone to be seen (slice.c).
  *
  * What it is worth (docs/DESIGN.md has more): on the server's drive, 8 reads of
  * 4 KB at a time beside 8 writes, each side has 0.47 to 0.50 of what it does
@@ -64,6 +65,7 @@
 #include "entity.h"
 #include "line.h"
 #include "park.h"
+#include "quota.h"
 #include "select.h"
 #include "slice.h"
 #include "solo.h"
@@ -114,6 +116,10 @@
 #define SMALL_UNITS		(UNITS + 8)
 /* What they can do is seen in no more slots at a time. */
 #define RUN_SLOTS		4
+/* Which are two of those, and a rest. */
+#define SEEN_SLOTS		(2 * RUN_SLOTS + 1)
+/* And go on while they do more than before by this part. */
+#define GREW_PART		16
 /* What they can do is forgotten by this part with each turn. */
 #define FORGET_MOST		64
 /* What one outstanding request may cost the writers; 2^-16. */
@@ -209,6 +215,7 @@ static void pay_for_reads(struct dt_dev *dev)
 		spells->wrote -= queue->wrote;
 		spells->owed_ns -= time;
 		queue->wrote = 0;
+		queue->nr_done = 0;
 		dev->excess_ns -= time;
 		dev->charged_ns += time;
 		queue->grp->stats.time_ns[DT_WRITE] += time;
@@ -240,9 +247,12 @@ static void add_writer(struct dt_dev *dev, struct dt_queue *queue)
 	if (queue->spent)
 		dt_unpark(dev, queue);
 	queue->wrote = 0;
+	queue->nr_done = 0;
 	queue->sent = 0;
 	queue->part = 0;
-	queue->spent = false;
+	queue->spent = dt_quota_none(dev, queue->grp);
+	if (queue->spent)
+		dt_park(dev, queue);
 	dt_party_add(&dev->spells.queues, queue);
 }
 
@@ -289,45 +299,6 @@ void dt_spells_forget(struct dt_dev *dev, struct dt_queue *queue)
 
 /* ---- phases ---- */
 
-/* Queues of the group that write. */
-static u32 nr_writers(const struct dt_group *grp)
-{
-	const struct dt_list *pos;
-	u32 nr = 0;
-
-	for (pos = grp->queue_list.next; pos != &grp->queue_list;
-	     pos = pos->next)
-		nr += !dt_list_empty(&DT_CONTAINER(pos, struct dt_queue,
-						   link)->party);
-	return nr;
-}
-
-/* Where several groups write each may send its part of what is enough. */
-static void divide_quota(struct dt_spells *spells)
-{
-	struct dt_list *party = &spells->queues, *pos;
-	const struct dt_group *last = NULL;
-	struct dt_queue *queue;
-	bool several = false;
-	u64 all = 0;
-
-	for (pos = party->next; pos != party; pos = pos->next) {
-		queue = DT_CONTAINER(pos, struct dt_queue, party);
-		several |= last && queue->grp != last;
-		last = queue->grp;
-		queue->sent = 0;
-		queue->spent = false;
-		queue->part = dt_div(dt_share_of(queue->grp),
-				     nr_writers(queue->grp));
-		all += queue->part;
-	}
-	for (pos = party->next; pos != party; pos = pos->next) {
-		queue = DT_CONTAINER(pos, struct dt_queue, party);
-		queue->part = several && all && spells->quota ?
-			dt_div(spells->quota * queue->part, all) + 1 : 0;
-	}
-}
-
 static void begin_run(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
@@ -356,7 +327,7 @@ static void begin_phase(struct dt_dev *dev, enum dt_spells_phase phase)
 	spells->nr_quick = 0;
 	spells->quick_units = 0;
 	spells->look_ns = dev->clock_ns + slot_ns(dev);
-	divide_quota(spells);
+	dt_quota_reset(dev);
 	dt_party_park(dev, &spells->queues, parks_writers(spells));
 	dt_dev_derive(dev);
 }
@@ -378,6 +349,7 @@ static void end_spells(struct dt_dev *dev)
 	dt_slices_end(dev);
 	pay_for_reads(dev);
 	level_writers(dev);
+	spells->quota.own = NULL;
 	begin_phase(dev, DT_SPELLS_IDLE);
 	spells->look_ns = 0;
 	spells->again_ns = dev->clock_ns + spells->off_ns;
@@ -395,27 +367,47 @@ static u64 shorter(const struct dt_spells *spells, u64 ns, u64 least)
 	return dt_max(ns, least);
 }
 
+/* The writers' turn and its drain are to take about as long. */
+static u64 due_ns(const struct dt_dev *dev)
+{
+	u64 ns = dt_max(THEIRS_NS, THEIRS_SPANS * span_ns(dev));
+
+	return shorter(&dev->spells, dt_min(ns, DRAIN_MOST_NS / 2),
+		       THEIRS_LEAST_NS);
+}
+
+/* What readers are due of a turn of the writers and its drain that take @ns. */
+static u64 reads_due(const struct dt_spells *spells, u64 ns)
+{
+	ns = dt_div(ns * spells->ratio, spells->ratio + (1 << DT_RATIO_SHIFT));
+	return dt_max(spells->most * ns >> DT_SPELL_SHIFT, 1);
+}
+
 static void enter_write(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
 	u64 ns;
 
 	level_writers(dev);
-	/* What all do together was not seen where they were one after the other. */
-	if (!spells->slices.on)
+	/* What all do together was not seen where they were one after the other, or had no turn. */
+	if (!spells->slices.on && (spells->best || !spells->quota.unlike))
 		spells->most -= spells->most / FORGET_MOST;
 	dt_slices_begin(dev);
 	spells->best = 0;
 	spells->theirs = 0;
 	spells->cut = false;
-	spells->sent = 0;
 	spells->nr_most -= (spells->nr_most + 3) / 4;
 	spells->from_ns = dev->clock_ns;
 	begin_phase(dev, DT_SPELLS_WRITE);
+	dt_quota_begin(dev, due_ns(dev));
 	ns = dt_max(WRITE_DRAINS * spells->drain_ns,
 		    WRITE_SLOTS * slot_ns(dev));
 	ns = dt_min(ns, WRITE_SLOTS_MOST * slot_ns(dev));
-	spells->look_ns = dev->clock_ns + shorter(spells, ns, SLOT_LEAST_NS);
+	ns = shorter(spells, ns, SLOT_LEAST_NS);
+	spells->look_ns = dev->clock_ns + ns;
+	spells->reads_most = spells->good && spells->quota.unlike ?
+		reads_due(spells, dt_min(ns + spells->drain_ns,
+					 spells->took_ns)) : ~0ull;
 }
 
 /* Of the writers' requests, those in line and those in the device. */
@@ -496,23 +488,11 @@ static u64 harmed(const struct dt_spells *spells, u64 theirs_ns)
 			     dt_max(spells->most, 1)), WHOLE);
 }
 
-/* The writers' turn and its drain are to take about as long. */
-static u64 due_ns(const struct dt_dev *dev)
+/* The part that is the readers', as it was seen last; 2^-16. */
+static u64 readers_of(const struct dt_spells *spells)
 {
-	u64 ns = dt_max(THEIRS_NS, THEIRS_SPANS * span_ns(dev));
-
-	return shorter(&dev->spells, dt_min(ns, DRAIN_MOST_NS / 2),
-		       THEIRS_LEAST_NS);
-}
-
-/* So much is written that they do. */
-static void set_quota(struct dt_dev *dev, u64 theirs_ns)
-{
-	struct dt_spells *spells = &dev->spells;
-	u64 wrote = spells->wrote;
-
-	spells->quota = dt_div(wrote * due_ns(dev), dt_max(theirs_ns, 1));
-	spells->quota = dt_min(dt_max(spells->quota, wrote / 2), 2 * wrote);
+	return dt_div((u64)spells->ratio << 16,
+		      spells->ratio + (1 << DT_RATIO_SHIFT));
 }
 
 /* The readers' turn, less what they had of the writers'. */
@@ -526,7 +506,15 @@ static void enter_read(struct dt_dev *dev, u64 theirs_ns, u64 had)
 	/* It began with the slot in which they were seen to be quick. */
 	if (spells->nr_quick)
 		ns -= dt_min(ns, dev->clock_ns - spells->quick_ns);
-	set_quota(dev, theirs_ns);
+	if (!spells->quota.own)
+		spells->took_ns = theirs_ns;
+	/* What they can is seen where nobody writes, and may take longer than is left to them. */
+	spells->sees = spells->quota.own;
+	if (spells->sees)
+		ns = dt_max(ns, SEEN_SLOTS * slot_ns(dev));
+	dt_quota_end(dev, theirs_ns, due_ns(dev),
+		     theirs_ns * (WHOLE - dt_min(harmed(spells, theirs_ns),
+						 readers_of(spells))) >> 16);
 	spells->drain_ns = dev->clock_ns - spells->since_ns;
 	pay_for_reads(dev);
 	begin_phase(dev, DT_SPELLS_READ);
@@ -573,6 +561,8 @@ static void end_run(struct dt_dev *dev)
 	u64 rate = rate_of(spells->run_units, dev->clock_ns - spells->run_ns);
 
 	spells->best = dt_max(spells->best, dt_min(rate, spells->rate));
+	if (spells->best > spells->most + spells->most / GREW_PART)
+		spells->grew_ns = dev->clock_ns;
 	spells->most = dt_max(spells->most, spells->best);
 	spells->rate = rate;
 	begin_run(dev);
@@ -613,10 +603,20 @@ static u64 drain_most_ns(const struct dt_dev *dev, u64 slot_ns)
 		      DRAIN_MOST_NS);
 }
 
+/* Not a little sooner than reads, as where all wait for a network. */
+static bool absorbs_writes(const struct dt_dev *dev)
+{
+	return 2 * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
+}
+
 static void end_write(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
 
+	if (is_deep(dev) && absorbs_writes(dev))
+		dt_quota_look(dev, UNITS);
+	else
+		spells->quota.unlike = false;
 	note_most(dev);
 	spells->theirs = spells->units;
 	spells->taken_ns = dev->clock_ns;
@@ -638,18 +638,12 @@ void dt_spells_sent(struct dt_dev *dev, struct dt_item *item)
 	if (dt_list_empty(&item->queue->party))
 		return;
 	/* One that went express has let all others of its queue go. */
-	if (parks_writers(spells)) {
+	if (parks_writers(spells) || item->queue->spent) {
 		if (item->express)
 			dt_park(dev, item->queue);
 		return;
 	}
-	spells->sent += units_of(item);
-	item->queue->sent += units_of(item);
-	if (item->queue->part && item->queue->sent >= item->queue->part) {
-		item->queue->spent = true;
-		dt_park(dev, item->queue);
-	}
-	if (is_deep(dev) && spells->quota && spells->sent >= spells->quota) {
+	if (dt_quota_sent(dev, item->queue, units_of(item)) && is_deep(dev)) {
 		spells->cut = true;
 		end_write(dev);
 	}
@@ -663,6 +657,9 @@ static void tick_write(struct dt_dev *dev)
 	if (!spells->wrote && nr_theirs(dev, true) &&
 	    dev->clock_ns - spells->since_ns <
 	    drain_most_ns(dev, slot_ns(dev))) {
+		spells->look_ns = dev->clock_ns + slot_ns(dev);
+	} else if (!spells->wrote && spells->quota.own) {
+		dt_quota_open(dev);
 		spells->look_ns = dev->clock_ns + slot_ns(dev);
 	} else if (!spells->wrote) {
 		end_spells(dev);
@@ -754,7 +751,8 @@ static void tick_drain(struct dt_dev *dev)
 	bool late = drains_long(dev);
 	bool few = nr_lately(dev) < MANY;
 	bool pays = spells->most && !few &&
-		    kept < (spells->good ? part : part - part / MARGIN);
+		    (spells->quota.unlike ||
+		     kept < (spells->good ? part : part - part / MARGIN));
 	bool sure = !pays && !spells->good && spells->nr_quick >= SURE_SLOTS &&
 		    !seems_busy(dev, had);
 
@@ -771,7 +769,8 @@ static void tick_drain(struct dt_dev *dev)
 	/* One that ended before the cache was full says nothing against it. */
 	if (pays)
 		spells->failures = 0;
-	else if (!spells->cut || 2 * theirs_ns >= due_ns(dev))
+	else if (!spells->quota.own &&
+		 (!spells->cut || 2 * theirs_ns >= due_ns(dev)))
 		spells->failures++;
 	if (spells->failures == FAILURES || (!pays && !spells->good)) {
 		give_up(dev);
@@ -785,6 +784,16 @@ static void tick_drain(struct dt_dev *dev)
 	spells->good = true;
 	spells->off_ns = TRY_AGAIN_NS;
 	enter_read(dev, theirs_ns, dt_slices_had(dev, theirs_ns, part, had));
+}
+
+/* Reads became quicker until now: what writers left behind was not all written. */
+static bool still_grows(const struct dt_dev *dev)
+{
+	const struct dt_spells *spells = &dev->spells;
+
+	return spells->sees && dt_before(dev->clock_ns, spells->grew_ns +
+					 SEEN_SLOTS * slot_ns(dev)) &&
+	       dt_before(dev->clock_ns, spells->since_ns + DRAIN_MOST_NS);
 }
 
 void dt_spells_tick(struct dt_dev *dev)
@@ -811,7 +820,7 @@ void dt_spells_tick(struct dt_dev *dev)
 		any = anybody_reads(dev);
 		end_slot(dev);
 		if (!any || (!dt_before(dev->clock_ns, spells->until_ns) &&
-			     !dt_slices_go_on(dev))) {
+			     !still_grows(dev) && !dt_slices_go_on(dev))) {
 			dt_slices_end(dev);
 			enter_write(dev);
 		} else {
@@ -829,6 +838,15 @@ static void note_unharmed(struct dt_group *grp)
 static bool was_unharmed(const struct dt_group *grp)
 {
 	return grp->nr_unharmed == UNHARMED;
+}
+
+/* Who has had its share of that waits, and the others are looked at again a little later. */
+static void hold_readers(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+
+	dt_slices_hold(dev, spells->reads_most);
+	spells->reads_most += spells->reads_most / 4 + 1;
 }
 
 void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
@@ -851,15 +869,18 @@ void dt_spells_note(struct dt_dev *dev, const struct dt_item *item)
 					 queue->ent.nr_inflight + 1);
 		if (parks_writers(spells))
 			note_unharmed(queue->grp);
+		else if (spells->units >= spells->reads_most)
+			hold_readers(dev);
 		return;
 	}
 	add_writer(dev, queue);
 	if (!dt_list_empty(&queue->party)) {
 		queue->wrote += units_of(item);
+		dt_quota_note(dev, queue, units_of(item));
 		spells->wrote += units_of(item);
 		/* It ends with the next tick. */
 		if (!is_deep(dev) && spells->phase == DT_SPELLS_WRITE &&
-		    spells->quota && spells->wrote >= spells->quota) {
+		    spells->quota.units && spells->wrote >= spells->quota.units) {
 			spells->look_ns = dev->clock_ns;
 			spells->cut = true;
 		}
@@ -940,7 +961,9 @@ bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
 	spells->failed = false;
 	spells->ratio = 0;
 	spells->wrote = 0;
-	spells->quota = 0;
+	spells->quota.units = 0;
+	spells->quota.unlike = false;
+	spells->quota.spell++;
 	spells->drain_ns = 0;
 	spells->nr_most = 0;
 	dt_slices_init(dev);
@@ -961,6 +984,7 @@ bool dt_spells_resume(struct dt_dev *dev)
 		return false;
 	dt_commits_reset(dev);
 	dt_slices_init(dev);
+	dev->spells.quota.unlike = false;
 	enter_write(dev);
 	return true;
 }

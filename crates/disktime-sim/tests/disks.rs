@@ -1151,6 +1151,101 @@ fn readers_that_are_unlike_have_a_drive_by_weight_beside_a_writer() {
     }
 }
 
+/// Two that write beside one who reads, each with requests of its own kind: what each writes in the turn that they
+/// have together is by what it takes, which is seen where each has one for itself. By sectors 1 MB by 8 had 0.12 of what
+/// it does alone, 512 KB by 128 0.22, and where turns seemed not to pay for the readers' sake 16 KB by 256 0.07.
+#[test]
+fn each_of_three_has_its_part_where_two_write() {
+    let (read, write) = (Mix::Read, Mix::Write);
+    for loads in [
+        [(write, 16, 64), (read, 4, 32), (write, 1024, 8)],
+        [(write, 4, 8), (write, 512, 128), (read, 4, 256)],
+        [(write, 4, 64), (read, 16, 256), (write, 512, 256)],
+        [(write, 256, 256), (read, 128, 128), (write, 4, 128)],
+    ] {
+        for seed in 1..=2 {
+            let progress = three(ssd::Params::nvme(), loads, [3 * SEC, 6 * SEC], seed);
+            all_have(0.22, &loads, seed, &progress);
+        }
+    }
+}
+
+/// The same by weight, whoever writes the larger ones.
+#[test]
+fn writers_that_are_unlike_have_their_turn_by_weight() {
+    let loads = [
+        (Mix::Write, 16, 64),
+        (Mix::Read, 4, 32),
+        (Mix::Write, 1024, 8),
+    ];
+    for (weights, due) in [
+        ([200, 100, 100], [0.5, 0.25]),
+        ([100, 100, 200], [0.25, 0.5]),
+    ] {
+        for seed in 1..=2 {
+            let progress = three_by_weight(
+                ssd::Params::nvme(),
+                loads,
+                weights,
+                [3 * SEC, 6 * SEC],
+                seed,
+            );
+            println!("{weights:?}, seed {seed}: {progress:.3?}");
+            for (had, due) in [progress[0], progress[2]].iter().zip(due) {
+                let had = had / due;
+                assert!(
+                    (0.65..1.35).contains(&had),
+                    "{weights:?}, seed {seed}: {progress:.3?}"
+                );
+            }
+        }
+    }
+}
+
+/// Of several that write one has a turn for itself now and then, and the others wait. Whoever stops then, or
+/// comes, nobody waits for long.
+#[test]
+fn who_writes_does_not_wait_for_who_has_stopped() {
+    for seed in 1..=4 {
+        let loads = [
+            (Mix::Write, 16, 64),
+            (Mix::Read, 4, 32),
+            (Mix::Write, 1024, 8),
+            (Mix::Write, 4, 16),
+            (Mix::Read, 64, 64),
+        ];
+        let mut sim = Sim::new(
+            on_flash(ssd::Params::nvme(), &loads, REQUESTS, seed),
+            Silent,
+        )
+        .unwrap();
+        let mut running = [false; 5];
+        let mut before = [0; 5];
+        let mut random = seed;
+        for step in 1..=40 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let proc = (random >> 33) as usize % 5;
+            if running[proc] {
+                sim.stop(proc);
+            } else {
+                sim.start(proc);
+            }
+            running[proc] = !running[proc];
+            sim.run(step * SEC / 2).unwrap();
+            for (proc, before) in before.iter_mut().enumerate() {
+                let ios = sim.tally(proc).ios.iter().sum::<u64>();
+                let since = ios - std::mem::replace(before, ios);
+                assert!(
+                    !running[proc] || since > 0,
+                    "seed {seed}, step {step}: {proc} waits"
+                );
+            }
+        }
+    }
+}
+
 /// A cache takes 18 MB in the 11 ms that are a turn, and needs a tenth of a second for it, in which
 /// the readers are no quicker: so a turn of the writers ends with what was written, too. By time
 /// alone a hundredth of the writes takes 254 ms and more.
