@@ -461,6 +461,7 @@ enum dt_serial_phase {
 struct dt_serial {
 	enum dt_serial_phase phase;
 	bool known;			/* there were turns just before */
+	bool unsettled;			/* what all do without was seen too soon */
 	bool spelled;			/* there were spells, which were good */
 	u64 stay_ns;			/* of a request in the device, a mean */
 	u64 since_ns;			/* the phase has begun */
@@ -837,7 +838,8 @@ struct dt_spells {
 	u8 phase;			/* enum dt_spells_phase */
 	bool both;			/* reads and writes were done lately */
 	bool cut;			/* the writers' turn, by what they wrote */
-	bool good;			/* they have paid */
+	bool good;			/* they have paid, */
+	u64 good_ns;			/* from then on */
 	bool failed;			/* they have not, lately */
 	u32 failures;			/* so often in a row it did not pay */
 	u32 ratio;			/* of reads' turn by the writers', 2^-8 */

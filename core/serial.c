@@ -92,6 +92,10 @@
 #define ALONE_STAYS		2
 /* No more than so many are worked at side by side; 2^-16. */
 #define SIDE_MOST		(3 << 16)
+/* So many times less than it makes the line longer no request takes. */
+#define CACHED			4
+/* Where it is not well known what all do without turns: a volume, and no drive's interface. */
+#define SIDE_CLEAR		(5 << 14)
 /* Writes that are done so soon, and in so much less than a read, are done by a cache. */
 #define CACHE_NS		(100 * DT_NSEC_PER_USEC)
 #define CACHE_TIMES		8
@@ -105,6 +109,8 @@
 #define LATER_NS		DT_NSEC_PER_SEC
 #define LATER_MOST_NS		(64 * DT_NSEC_PER_SEC)
 #define LATER_FACTOR		4
+/* Those of readers and writers are as they will be after so long. */
+#define SETTLED_NS		(DT_NSEC_PER_SEC / 2)
 /* Turns last for so long, and so many times that each time. */
 #define LASTS_NS		(16 * DT_NSEC_PER_SEC)
 #define LASTS_MOST_NS		(256 * DT_NSEC_PER_SEC)
@@ -380,6 +386,16 @@ static void spell_again(struct dt_dev *dev)
 	dev->serial.spelled = false;
 }
 
+/* They were good already when what all do was looked at. */
+static bool spells_settled(const struct dt_dev *dev)
+{
+	const struct dt_spells *spells = &dev->spells;
+	const struct dt_serial *serial = &dev->serial;
+
+	return spells->good && serial->nr_looks &&
+	       dt_before(spells->good_ns + SETTLED_NS, serial->looks[0].from_ns);
+}
+
 static void end_watch(struct dt_dev *dev, u64 stay_ns)
 {
 	struct dt_serial *serial = &dev->serial;
@@ -403,6 +419,7 @@ static void end_watch(struct dt_dev *dev, u64 stay_ns)
 	    dev->light.probing)
 		return;
 	/* They are for devices that are not serial. */
+	serial->unsettled = dev->spells.phase && !spells_settled(dev);
 	serial->spelled |= dev->spells.phase;
 	dt_spells_reset(dev);
 	if (!dt_wide_may_thin(dev))
@@ -605,15 +622,24 @@ static u64 side_by_side_of(const struct dt_serial *serial)
 {
 	const struct dt_serial_look *look;
 	u64 alone_ns = 0, before_ns = 0, after_ns = 0, line_ns;
+	bool cached = false;
 
 	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
 		if (!look->nr_alone || look->nr_before < WATCH_EACH ||
 		    look->nr_after < WATCH_EACH)
 			continue;
+		/* It never takes less than it makes the line longer, but for what a cache takes. */
+		line_ns = dt_max(mean_gap(look, false), mean_gap(look, true));
+		if (CACHED * dt_div(look->alone_ns, look->nr_alone) < line_ns) {
+			cached = true;
+			continue;
+		}
 		alone_ns += look->alone_ns;
 		before_ns += dt_div(look->nr_alone * look->before_ns, look->nr_before);
 		after_ns += dt_div(look->nr_alone * look->after_ns, look->nr_after);
 	}
+	if (!alone_ns && cached)
+		return SIDE_MOST + 1;
 	line_ns = dt_max(before_ns, after_ns);
 	return alone_ns ? dt_div(alone_ns << 16, dt_max(line_ns, 1)) : 0;
 }
@@ -626,7 +652,7 @@ void dt_serial_judge(struct dt_dev *dev)
 	/* Those that were alone had none in the line just before, and all are taken together. */
 	if (!side)
 		side = dev->wide.thin.side;
-	if (!side || side > SIDE_MOST ||
+	if (!side || side > (serial->unsettled ? SIDE_CLEAR : SIDE_MOST) ||
 	    (!serial->known && !anybody_is_late(serial, true))) {
 		look_later(dev);
 		spell_again(dev);

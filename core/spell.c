@@ -781,6 +781,8 @@ static void tick_drain(struct dt_dev *dev)
 		spells->most = spells->best;
 	if (late)
 		dt_slices_late(dev);
+	if (!spells->good)
+		spells->good_ns = dev->clock_ns;
 	spells->good = true;
 	spells->off_ns = TRY_AGAIN_NS;
 	enter_read(dev, theirs_ns, dt_slices_had(dev, theirs_ns, part, had));
