@@ -1202,50 +1202,6 @@ fn writers_that_are_unlike_have_their_turn_by_weight() {
     }
 }
 
-/// Of several that write one has a turn for itself now and then, and the others wait. Whoever stops then, or
-/// comes, nobody waits for long.
-#[test]
-fn who_writes_does_not_wait_for_who_has_stopped() {
-    for seed in 1..=4 {
-        let loads = [
-            (Mix::Write, 16, 64),
-            (Mix::Read, 4, 32),
-            (Mix::Write, 1024, 8),
-            (Mix::Write, 4, 16),
-            (Mix::Read, 64, 64),
-        ];
-        let mut sim = Sim::new(
-            on_flash(ssd::Params::nvme(), &loads, REQUESTS, seed),
-            Silent,
-        )
-        .unwrap();
-        let mut running = [false; 5];
-        let mut before = [0; 5];
-        let mut random = seed;
-        for step in 1..=40 {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let proc = (random >> 33) as usize % 5;
-            if running[proc] {
-                sim.stop(proc);
-            } else {
-                sim.start(proc);
-            }
-            running[proc] = !running[proc];
-            sim.run(step * SEC / 2).unwrap();
-            for (proc, before) in before.iter_mut().enumerate() {
-                let ios = sim.tally(proc).ios.iter().sum::<u64>();
-                let since = ios - std::mem::replace(before, ios);
-                assert!(
-                    !running[proc] || since > 0,
-                    "seed {seed}, step {step}: {proc} waits"
-                );
-            }
-        }
-    }
-}
-
 /// A cache takes 18 MB in the 11 ms that are a turn, and needs a tenth of a second for it, in which
 /// the readers are no quicker: so a turn of the writers ends with what was written, too. By time
 /// alone a hundredth of the writes takes 254 ms and more.
