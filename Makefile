@@ -46,8 +46,8 @@ measure: build ## every scenario in machines, those of the README among them (ho
 # and has not changed is not measured again.
 MATRIX = uchida-test1 uchida-test1-mixed uchida-test2 ncq-readers-writers dm-band-test1 \
 	dm-band-test2 dm-band-test3 dm-band-test4 v8-test2 v8-test3 v8-test4 v8-test5 goyal-readers \
-	sizes directions read-write deep-drive three-groups several-writers writers light-heavy cached-disk shared-fs-ext4 \
-	network-fs network-volume network-writer instructions
+	sizes directions read-write deep-drive three-groups several-writers writers light-heavy cached-disk \
+	shared-fs-ext4 network-fs network-volume network-writer instructions
 
 bench: build ## the matrix of scenarios and controllers, into docs/RESULTS.md (many hours; goes on where it was stopped)
 	$(Q)$(BENCH) run scenarios/*.toml --on sim --controller disktime,none --resume target/bench/sim \

@@ -182,6 +182,17 @@ struct dt_head {
 	u64 worth_ns;			/* mean of what its writes seem worth */
 };
 
+/* What a group's writes take of a drive, by turns in which nobody else wrote: quota.c. */
+struct dt_writes {
+	u8 nr_own;			/* of those turns, few or many */
+	u32 turn;			/* serial number of the last, */
+	u32 spell;			/* of the spells that they were of, */
+	u32 look;			/* and of when it was counted last */
+	u64 size;			/* units of its requests then */
+	u64 ns;				/* what those turns took of the drive, */
+	u64 units;			/* and all that it wrote in them; of older ones less */
+};
+
 /* What a group read while it and writers have turns: slice.c. */
 struct dt_reads {
 	u32 turn;			/* serial number of the turn, */
@@ -229,13 +240,7 @@ struct dt_group {
 	u64 apart_until_ns;
 	bool odd;			/* begins the other way */
 	u8 nr_unharmed;			/* its reads while nobody wrote, few or many */
-	u8 nr_own;			/* turns in which nobody else wrote, few or many */
-	u32 own_turn;			/* serial number of the last; see quota.c */
-	u32 own_spell;			/* of the spells that they were of, */
-	u32 quota_look;			/* and of when it was counted last */
-	u64 own_size;			/* units of its requests then */
-	u64 own_ns;			/* what those turns took of the drive, */
-	u64 own_units;			/* and all that it wrote in them; of older ones less */
+	struct dt_writes writes;
 	struct dt_reads reads;
 	struct dt_head head;
 	struct dt_think think;

@@ -271,13 +271,7 @@ void dt_group_init(struct dt_group *grp, struct dt_dev *dev,
 	grp->last_dispatch_ns = dev->clock_ns;
 	grp->lat_min_ns = 0;
 	grp->nr_unharmed = 0;
-	grp->nr_own = 0;
-	grp->own_turn = 0;
-	grp->own_spell = 0;
-	grp->quota_look = 0;
-	grp->own_size = 0;
-	grp->own_ns = 0;
-	grp->own_units = 0;
+	grp->writes = (struct dt_writes) { 0 };
 	grp->reads = (struct dt_reads) { 0 };
 	grp->head = (struct dt_head) { 0 };
 	grp->lat_alone_ns = 0;

@@ -91,14 +91,14 @@ static bool has_writes(const struct dt_queue *queue)
 /* What its units take has been seen, since there are turns and it writes as it does. */
 static bool unit_known(const struct dt_dev *dev, const struct dt_group *grp)
 {
-	return grp->own_units && grp->own_spell == dev->spells.quota.spell;
+	return grp->writes.units && grp->writes.spell == dev->spells.quota.spell;
 }
 
 /* What a unit of the group's takes of the drive; 2^-8 ns. */
 static u64 unit_of(const struct dt_group *grp)
 {
-	return dt_max(dt_div(grp->own_ns << UNIT_SHIFT,
-			     dt_max(grp->own_units, 1)), 1);
+	return dt_max(dt_div(grp->writes.ns << UNIT_SHIFT,
+			     dt_max(grp->writes.units, 1)), 1);
 }
 
 static void divide(struct dt_dev *dev)
@@ -147,16 +147,16 @@ static struct dt_group *who_is_next(struct dt_dev *dev)
 		grp = queue->grp;
 		if (!has_writes(queue))
 			continue;
-		if (grp->own_spell != dev->spells.quota.spell) {
-			grp->own_spell = dev->spells.quota.spell;
-			grp->nr_own = 0;
-			grp->own_units = 0;
-			grp->own_ns = 0;
+		if (grp->writes.spell != dev->spells.quota.spell) {
+			grp->writes.spell = dev->spells.quota.spell;
+			grp->writes.nr_own = 0;
+			grp->writes.units = 0;
+			grp->writes.ns = 0;
 		}
 		several |= next && grp != next;
-		if (!next || grp->nr_own < next->nr_own ||
-		    (grp->nr_own == next->nr_own &&
-		     now - grp->own_turn > now - next->own_turn))
+		if (!next || grp->writes.nr_own < next->writes.nr_own ||
+		    (grp->writes.nr_own == next->writes.nr_own &&
+		     now - grp->writes.turn > now - next->writes.turn))
 			next = grp;
 	}
 	return several ? next : NULL;
@@ -172,7 +172,7 @@ static struct dt_group *whose_own(struct dt_dev *dev)
 	    ++quota->turn % 2)
 		return NULL;
 	next = who_is_next(dev);
-	return next && (next->nr_own < OWN_FIRST || quota->turn % OWN_EACH == 0) ?
+	return next && (next->writes.nr_own < OWN_FIRST || quota->turn % OWN_EACH == 0) ?
 		next : NULL;
 }
 
@@ -281,10 +281,10 @@ static void note_size(struct dt_quota *quota, struct dt_group *grp, u64 wrote,
 {
 	u64 mean = dt_div(wrote, nr);
 
-	if (grp->own_size && are_unlike(dt_min(mean, grp->own_size),
-					dt_max(mean, grp->own_size)))
-		grp->own_spell = quota->spell - 1;
-	grp->own_size = mean;
+	if (grp->writes.size && are_unlike(dt_min(mean, grp->writes.size),
+					dt_max(mean, grp->writes.size)))
+		grp->writes.spell = quota->spell - 1;
+	grp->writes.size = mean;
 	quota->nr++;
 	quota->least = dt_min(quota->least, mean);
 	quota->most = dt_max(quota->most, mean);
@@ -297,9 +297,9 @@ static void note_group(struct dt_quota *quota, struct dt_group *grp)
 	const struct dt_list *pos;
 	u64 wrote = 0, nr = 0;
 
-	if (grp->quota_look == quota->look)
+	if (grp->writes.look == quota->look)
 		return;
-	grp->quota_look = quota->look;
+	grp->writes.look = quota->look;
 	for (pos = grp->queue_list.next; pos != &grp->queue_list;
 	     pos = pos->next) {
 		queue = DT_CONTAINER(pos, struct dt_queue, link);
@@ -327,7 +327,7 @@ void dt_quota_look(struct dt_dev *dev, u64 units)
 		note_group(quota, queue->grp);
 	for (pos = dev->active.next; pos != &dev->active; pos = pos->next) {
 		grp = dt_active_group(pos);
-		if (grp->quota_look != quota->look && waits_to_write(dev, grp))
+		if (grp->writes.look != quota->look && waits_to_write(dev, grp))
 			note_size(quota, grp, grp->stats.sectors[DT_WRITE] +
 				  units * grp->stats.ios[DT_WRITE],
 				  grp->stats.ios[DT_WRITE]);
@@ -355,13 +355,13 @@ void dt_quota_end(struct dt_dev *dev, u64 took_ns, u64 due_ns, u64 writes_ns)
 		return;
 	}
 	quota->own = NULL;
-	own->own_turn = quota->turn;
-	own->nr_own += own->nr_own < OWN_FIRST;
+	own->writes.turn = quota->turn;
+	own->writes.nr_own += own->writes.nr_own < OWN_FIRST;
 	/* Who has read meanwhile took part of it for that. */
 	if (!quota->wrote || own->reads.turn == dev->spells.slices.turn)
 		return;
-	own->own_ns += writes_ns - own->own_ns / OWN_FORGET;
-	own->own_units += quota->wrote - own->own_units / OWN_FORGET;
+	own->writes.ns += writes_ns - own->writes.ns / OWN_FORGET;
+	own->writes.units += quota->wrote - own->writes.units / OWN_FORGET;
 }
 
 void dt_quota_forget(struct dt_dev *dev, const struct dt_group *grp)

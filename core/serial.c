@@ -42,7 +42,7 @@
  * devices without; turns that there are go on.
  *
  * Where readers and writers have turns (spell.c) order is watched in the writers', in which
- * all go on. A drive whose cache takes writes does not do them in order with reads. Such
+ * all go on, but not where one writer has that for itself (quota.c). A drive whose cache takes writes does not do them in order with reads. Such
  * turns end when the device is looked at with one at a time, and go on if it is not serial.
  *
  * Whose is the time? That from one completion to the next is one request's. A server

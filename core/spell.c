@@ -21,8 +21,8 @@
  * What the writers have done to the drive ends with the drain, so that no cost of
  * a request and no size of a cache need be known. How quick reads can be is what
  * they were in the quickest slots of READ; a slot is some tens of the least that
- * a read takes. Reads are not parked, but where there are several readers and one is
- * ahead of the others (slice.c). What they do in the writers' turn, h of what they can,
+ * a read takes. Reads are not parked, but of who is ahead of other readers, or has had all
+ * that is due to it where several write that are unlike (slice.c). What they do in the writers' turn, h of what they can,
  * shortens their own, and they are charged no more for it than they would be alone; the
  * rest is the writers' to pay.
  *
@@ -35,7 +35,7 @@
  * which is tried, at the cost of one drain, and that is over when reads have been
  * quick for some slots in a row: between two collections they seem to be. Where
  * it does not hold, spells end and are not tried for 1 s, and then for four times
- * as long. So they do where hardly anybody reads: p is no more than a tenth for
+ * as long, unless writers are unlike (quota.c). So they do where hardly anybody reads: p is no more than a tenth for
  * each request that readers have outstanding, and for less than four the depth is
  * looked after instead (depth.c). Who has a few writes in flight is never parked,
  * nor who reads and writes, nor who commits, and it is not tried where there is
@@ -376,10 +376,17 @@ static u64 due_ns(const struct dt_dev *dev)
 		       THEIRS_LEAST_NS);
 }
 
+/* The part that is the readers', as it was seen last; 2^-16. */
+static u64 readers_of(const struct dt_spells *spells)
+{
+	return dt_div((u64)spells->ratio << 16,
+		      spells->ratio + (1 << DT_RATIO_SHIFT));
+}
+
 /* What readers are due of a turn of the writers and its drain that take @ns. */
 static u64 reads_due(const struct dt_spells *spells, u64 ns)
 {
-	ns = dt_div(ns * spells->ratio, spells->ratio + (1 << DT_RATIO_SHIFT));
+	ns = ns * readers_of(spells) >> 16;
 	return dt_max(spells->most * ns >> DT_SPELL_SHIFT, 1);
 }
 
@@ -486,13 +493,6 @@ static u64 harmed(const struct dt_spells *spells, u64 theirs_ns)
 {
 	return dt_min(dt_div(rate_of(spells->theirs, theirs_ns) << 16,
 			     dt_max(spells->most, 1)), WHOLE);
-}
-
-/* The part that is the readers', as it was seen last; 2^-16. */
-static u64 readers_of(const struct dt_spells *spells)
-{
-	return dt_div((u64)spells->ratio << 16,
-		      spells->ratio + (1 << DT_RATIO_SHIFT));
 }
 
 /* The readers' turn, less what they had of the writers'. */
