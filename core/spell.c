@@ -87,6 +87,10 @@
 #define SLOT_LEAST		4
 #define SLOT_LEAST_NS		DT_NSEC_PER_MSEC
 #define SLOT_MOST_NS		(3 * DT_NSEC_PER_MSEC)
+/* So many times longer where a read takes so many times what it does of flash. */
+#define SLOT_TIMES		4
+#define FLASH_NS		(100 * DT_NSEC_PER_USEC)
+#define FLASH_SECTOR_NS		DT_NSEC_PER_USEC
 #define WRITE_SLOTS		4
 #define WRITE_SLOTS_MOST	32
 /* And so many drains, of which each loses a part. */
@@ -157,18 +161,39 @@ static bool parks_writers(const struct dt_spells *spells)
 	       spells->phase == DT_SPELLS_READ;
 }
 
-static u64 slot_ns(const struct dt_dev *dev)
-{
-	u64 quick = dev->quick[DT_READ].ns;
-
-	return dt_max(dt_min(SLOT * quick, SLOT_MOST_NS),
-		      dt_max(SLOT_LEAST * quick, SLOT_LEAST_NS));
-}
-
 /* A drive that takes few is soon done with them. */
 static bool is_deep(const struct dt_dev *dev)
 {
 	return dev->depth_hw >= DEEP;
+}
+
+/* Not a little sooner than reads, as where all wait for a network. */
+static bool absorbs_writes(const struct dt_dev *dev)
+{
+	return 2 * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
+}
+
+/*
+ * A drive that is slow collects garbage for longer as well, and when it has all reads that
+ * had to wait are done in one slot, if that is short.
+ */
+static u64 slot_most_ns(const struct dt_dev *dev)
+{
+	const struct dt_quick *quick = &dev->quick[DT_READ];
+	u64 flash_ns = FLASH_NS + quick->sectors * FLASH_SECTOR_NS;
+
+	if (!is_deep(dev) || !absorbs_writes(dev) || quick->ns <= flash_ns)
+		return SLOT_MOST_NS;
+	return dt_min(dt_div(SLOT_MOST_NS * quick->ns, flash_ns),
+		      SLOT_TIMES * SLOT_MOST_NS);
+}
+
+static u64 slot_ns(const struct dt_dev *dev)
+{
+	u64 quick = dev->quick[DT_READ].ns;
+
+	return dt_max(dt_min(SLOT * quick, slot_most_ns(dev)),
+		      dt_max(SLOT_LEAST * quick, SLOT_LEAST_NS));
 }
 
 /* What takes as many of these is longer where all takes longer. */
@@ -603,12 +628,6 @@ static u64 drain_most_ns(const struct dt_dev *dev, u64 slot_ns)
 		      DRAIN_MOST_NS);
 }
 
-/* Not a little sooner than reads, as where all wait for a network. */
-static bool absorbs_writes(const struct dt_dev *dev)
-{
-	return 2 * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
-}
-
 static void end_write(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
@@ -750,16 +769,21 @@ static void tick_drain(struct dt_dev *dev)
 	u64 kept = dt_slices_kept(dev, theirs_ns, had);
 	bool late = drains_long(dev);
 	bool few = nr_lately(dev) < MANY;
-	bool pays = spells->most && !few &&
-		    (spells->quota.unlike ||
-		     kept < (spells->good ? part : part - part / MARGIN));
-	bool sure = !pays && !spells->good && spells->nr_quick >= SURE_SLOTS &&
+	bool less = kept < (spells->good ? part : part - part / MARGIN);
+	bool sure = !less && !spells->good && spells->nr_quick >= SURE_SLOTS &&
 		    !seems_busy(dev, had);
+	bool pays;
 
 	/* By now they have as many requests as they want. */
 	late |= few && !spells->good &&
 		dev->clock_ns - spells->since_ns >= 2 * slot_ns(dev);
 	late |= sure;
+	/*
+	 * Where writers are unlike they need not do less meanwhile, but reads that do as much
+	 * may also be no quicker yet than they were: that is known at the end.
+	 */
+	pays = spells->most && !few &&
+	       (less || (spells->quota.unlike && (spells->good || late)));
 	/* Large reads hide what small ones lose, but not from what each does alone. */
 	if (late && spells->most && !few && !spells->good &&
 	    dt_slices_unknown(dev))
