@@ -87,10 +87,13 @@
 #define SLOT_LEAST		4
 #define SLOT_LEAST_NS		DT_NSEC_PER_MSEC
 #define SLOT_MOST_NS		(3 * DT_NSEC_PER_MSEC)
-/* So many times longer where a read takes so many times what it does of flash. */
+/* So many times longer where a read takes so many times what it does of flash, */
 #define SLOT_TIMES		4
-#define FLASH_NS		(100 * DT_NSEC_PER_USEC)
-#define FLASH_SECTOR_NS		DT_NSEC_PER_USEC
+#define FLASH_NS		(110 * DT_NSEC_PER_USEC)
+#define FLASH_SECTOR_NS		(DT_NSEC_PER_USEC / 3)
+/* and what is beyond this where many wait for the interface. */
+#define FLASH_SECTORS		128
+#define CROWD_SECTOR_NS		DT_NSEC_PER_USEC
 #define WRITE_SLOTS		4
 #define WRITE_SLOTS_MOST	32
 /* And so many drains, of which each loses a part. */
@@ -173,6 +176,14 @@ static bool absorbs_writes(const struct dt_dev *dev)
 	return 2 * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
 }
 
+/* A read of flash, and of large ones the quickest of many. */
+static u64 flash_ns_of(u32 sectors)
+{
+	u32 few = dt_min(sectors, FLASH_SECTORS);
+
+	return FLASH_NS + few * FLASH_SECTOR_NS + (sectors - few) * CROWD_SECTOR_NS;
+}
+
 /*
  * A drive that is slow collects garbage for longer as well, and when it has all reads that
  * had to wait are done in one slot, if that is short.
@@ -180,7 +191,7 @@ static bool absorbs_writes(const struct dt_dev *dev)
 static u64 slot_most_ns(const struct dt_dev *dev)
 {
 	const struct dt_quick *quick = &dev->quick[DT_READ];
-	u64 flash_ns = FLASH_NS + quick->sectors * FLASH_SECTOR_NS;
+	u64 flash_ns = flash_ns_of(quick->sectors);
 
 	if (!is_deep(dev) || !absorbs_writes(dev) || quick->ns <= flash_ns)
 		return SLOT_MOST_NS;

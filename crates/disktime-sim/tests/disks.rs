@@ -1193,6 +1193,7 @@ fn readers_of_a_slow_drive_have_their_turn_when_it_has_written() {
     for loads in [
         [(Mix::Write, 4, 32), (Mix::Read, 4, 16)],
         [(Mix::Write, 16, 64), (Mix::Read, 4, 32)],
+        [(Mix::Write, 4, 128), (Mix::Read, 64, 32)],
     ] {
         for seed in 1..=2 {
             let (progress, _) = progress_of(0, [5 * SEC, 15 * SEC], || Setup {
