@@ -739,7 +739,10 @@ static bool end_drain_slot(struct dt_dev *dev)
 	return spells->good || spells->nr_quick >= FIRST_SLOTS;
 }
 
-/* Where reads are few slots do not tell, and it is no use to see more of them. */
+/*
+ * Where reads are few slots do not tell, and it is no use to see more of them; but a cache
+ * that still is written is what makes them few.
+ */
 static bool drains_long(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
@@ -748,7 +751,7 @@ static bool drains_long(struct dt_dev *dev)
 	if (nr_theirs(dev, true))
 		spells->taken_ns = dev->clock_ns;
 	if (!is_deep(dev) ||
-	    (!spells->good &&
+	    (!spells->good && !absorbs_writes(dev) &&
 	     !many_reads(dev, spells->nr_drain, spells->since_ns)))
 		return took > drain_most_ns(dev, slot_ns(dev));
 	return took > DRAIN_MOST_NS || dev->clock_ns - spells->taken_ns >
