@@ -87,13 +87,15 @@
 #define SLOT_LEAST		4
 #define SLOT_LEAST_NS		DT_NSEC_PER_MSEC
 #define SLOT_MOST_NS		(3 * DT_NSEC_PER_MSEC)
-/* So many times longer where a read takes so many times what it does of flash, */
+/* So many times longer where a read takes so many times what it does of flash; */
 #define SLOT_TIMES		4
-#define FLASH_NS		(110 * DT_NSEC_PER_USEC)
+#define FLASH_NS		(100 * DT_NSEC_PER_USEC)
 #define FLASH_SECTOR_NS		(DT_NSEC_PER_USEC / 3)
-/* and what is beyond this where many wait for the interface. */
+/* the quickest of many that are larger has waited for the interface. */
 #define FLASH_SECTORS		128
 #define CROWD_SECTOR_NS		DT_NSEC_PER_USEC
+/* A small one takes so much longer in a crowd. */
+#define CROWD_NS		(20 * DT_NSEC_PER_USEC)
 #define WRITE_SLOTS		4
 #define WRITE_SLOTS_MOST	32
 /* And so many drains, of which each loses a part. */
@@ -176,12 +178,12 @@ static bool absorbs_writes(const struct dt_dev *dev)
 	return 2 * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
 }
 
-/* A read of flash, and of large ones the quickest of many. */
+/* What a read of flash takes, or may seem to where there are many. */
 static u64 flash_ns_of(u32 sectors)
 {
-	u32 few = dt_min(sectors, FLASH_SECTORS);
-
-	return FLASH_NS + few * FLASH_SECTOR_NS + (sectors - few) * CROWD_SECTOR_NS;
+	if (sectors > FLASH_SECTORS)
+		return FLASH_NS + sectors * CROWD_SECTOR_NS;
+	return FLASH_NS + CROWD_NS + sectors * FLASH_SECTOR_NS;
 }
 
 /*
