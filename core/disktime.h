@@ -449,6 +449,7 @@ struct dt_serial_look {
 	u32 nr_before;
 	u32 nr_after;
 	u32 batch;			/* of those that were done at once just now */
+	bool wrote;			/* some that had no other beside them were writes */
 };
 
 #define DT_SERIAL_GROUPS	16

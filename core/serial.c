@@ -96,7 +96,7 @@
 #define CACHED			4
 /* Where it is not well known what all do without turns: a volume, and no drive's interface. */
 #define SIDE_CLEAR		(5 << 14)
-/* Writes that are done so soon, and in so much less than a read, are done by a cache. */
+/* Writes that are done so soon are done by a cache, or turns failed and reads take so many times as long. */
 #define CACHE_NS		(100 * DT_NSEC_PER_USEC)
 #define CACHE_TIMES		8
 /* A group is late beyond what is due to it by this part. */
@@ -345,6 +345,7 @@ static void begin_watch(struct dt_dev *dev, const struct dt_item *item)
 		look->nr_after = 0;
 		look->alone_ns = 0;
 		look->nr_alone = 0;
+		look->wrote = false;
 	}
 	begin_batches(serial);
 	serial->nr = 0;
@@ -538,6 +539,7 @@ static void note_single(struct dt_dev *dev, const struct dt_item *item, u64 stay
 	    !dt_before(item->dispatch_ns, thin->quiet_ns)) {
 		look->alone_ns += stay_ns;
 		look->nr_alone++;
+		look->wrote |= item->dir == DT_WRITE;
 	}
 }
 
@@ -621,7 +623,7 @@ static void begin_trial(struct dt_dev *dev)
 static u64 side_by_side_of(const struct dt_serial *serial)
 {
 	const struct dt_serial_look *look;
-	u64 alone_ns = 0, before_ns = 0, after_ns = 0, line_ns;
+	u64 alone_ns = 0, before_ns = 0, after_ns = 0, line_ns, single_ns;
 	bool cached = false;
 
 	for (look = serial->looks; look < serial->looks + serial->nr_looks; look++) {
@@ -630,7 +632,9 @@ static u64 side_by_side_of(const struct dt_serial *serial)
 			continue;
 		/* It never takes less than it makes the line longer, but for what a cache takes. */
 		line_ns = dt_max(mean_gap(look, false), mean_gap(look, true));
-		if (CACHED * dt_div(look->alone_ns, look->nr_alone) < line_ns) {
+		single_ns = dt_div(look->alone_ns, look->nr_alone);
+		if (CACHED * single_ns < line_ns ||
+		    (look->wrote && single_ns < CACHE_NS)) {
 			cached = true;
 			continue;
 		}
