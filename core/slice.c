@@ -51,6 +51,7 @@
  */
 #include "commit.h"
 #include "entity.h"
+#include "flash.h"
 #include "park.h"
 #include "slice.h"
 
@@ -76,7 +77,10 @@
 /* Who is ahead by more waits while writers have their turn; it is remembered up to. */
 #define LEADS_NS		((s64)DT_NSEC_PER_MSEC)
 #define LEADS_MOST_NS		(100 * (s64)DT_NSEC_PER_MSEC)
-/* One has no more in the device than it does in, or so many of the least that a read takes. */
+/*
+ * One has no more in the device than it does in this, or longer where a read takes longer;
+ * behind a network in so many of the least that a read takes.
+ */
 #define PIPE_NS			(4 * DT_NSEC_PER_MSEC)
 #define PIPE_QUICK		32
 #define PIPE_LEAST		2
@@ -462,7 +466,9 @@ void dt_slices_sent(struct dt_dev *dev, struct dt_queue *queue, u64 units)
 	if (!dev->spells.slices.pipes || !grp->reads.alone ||
 	    !dt_list_empty(&queue->party))
 		return;
-	ns = dt_max(PIPE_NS, PIPE_QUICK * dev->quick[DT_READ].ns);
+	ns = dt_is_flash(dev) ?
+	     dt_flash_slower(dev, PIPE_NS) :
+	     dt_max(PIPE_NS, PIPE_QUICK * dev->quick[DT_READ].ns);
 	most = dt_div(grp->reads.alone * ns >> DT_SPELL_SHIFT, units);
 	if (grp->own->nr_inflight < dt_max(most, PIPE_LEAST))
 		return;

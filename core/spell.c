@@ -63,6 +63,7 @@
 #include "commit.h"
 #include "depth.h"
 #include "entity.h"
+#include "flash.h"
 #include "line.h"
 #include "park.h"
 #include "quota.h"
@@ -87,15 +88,8 @@
 #define SLOT_LEAST		4
 #define SLOT_LEAST_NS		DT_NSEC_PER_MSEC
 #define SLOT_MOST_NS		(3 * DT_NSEC_PER_MSEC)
-/* So many times longer where a read takes so many times what it does of flash; */
+/* So many times longer, at most, where a read takes so many times what it does of flash. */
 #define SLOT_TIMES		4
-#define FLASH_NS		(100 * DT_NSEC_PER_USEC)
-#define FLASH_SECTOR_NS		(DT_NSEC_PER_USEC / 3)
-/* the quickest of many that are larger has waited for the interface. */
-#define FLASH_SECTORS		128
-#define CROWD_SECTOR_NS		DT_NSEC_PER_USEC
-/* A small one takes so much longer in a crowd. */
-#define CROWD_NS		(20 * DT_NSEC_PER_USEC)
 #define WRITE_SLOTS		4
 #define WRITE_SLOTS_MOST	32
 /* And so many drains, of which each loses a part. */
@@ -172,32 +166,15 @@ static bool is_deep(const struct dt_dev *dev)
 	return dev->depth_hw >= DEEP;
 }
 
-/* Not a little sooner than reads, as where all wait for a network. */
-static bool absorbs_writes(const struct dt_dev *dev)
-{
-	return 2 * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
-}
-
-/* What a read of flash takes, or may seem to where there are many. */
-static u64 flash_ns_of(u32 sectors)
-{
-	if (sectors > FLASH_SECTORS)
-		return FLASH_NS + sectors * CROWD_SECTOR_NS;
-	return FLASH_NS + CROWD_NS + sectors * FLASH_SECTOR_NS;
-}
-
 /*
  * A drive that is slow collects garbage for longer as well, and when it has all reads that
  * had to wait are done in one slot, if that is short.
  */
 static u64 slot_most_ns(const struct dt_dev *dev)
 {
-	const struct dt_quick *quick = &dev->quick[DT_READ];
-	u64 flash_ns = flash_ns_of(quick->sectors);
-
-	if (!is_deep(dev) || !absorbs_writes(dev) || quick->ns <= flash_ns)
+	if (!is_deep(dev) || !dt_takes_writes(dev))
 		return SLOT_MOST_NS;
-	return dt_min(dt_div(SLOT_MOST_NS * quick->ns, flash_ns),
+	return dt_min(dt_flash_slower(dev, SLOT_MOST_NS),
 		      SLOT_TIMES * SLOT_MOST_NS);
 }
 
@@ -645,7 +622,7 @@ static void end_write(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
 
-	if (is_deep(dev) && absorbs_writes(dev))
+	if (is_deep(dev) && dt_takes_writes(dev))
 		dt_quota_look(dev, UNITS);
 	else
 		spells->quota.unlike = false;
@@ -753,7 +730,7 @@ static bool drains_long(struct dt_dev *dev)
 	if (nr_theirs(dev, true))
 		spells->taken_ns = dev->clock_ns;
 	if (!is_deep(dev) ||
-	    (!spells->good && !absorbs_writes(dev) &&
+	    (!spells->good && !dt_takes_writes(dev) &&
 	     !many_reads(dev, spells->nr_drain, spells->since_ns)))
 		return took > drain_most_ns(dev, slot_ns(dev));
 	return took > DRAIN_MOST_NS || dev->clock_ns - spells->taken_ns >

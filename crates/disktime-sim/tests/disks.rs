@@ -1070,25 +1070,32 @@ fn each_of_several_writers_has_its_part_of_a_turn() {
         (Mix::Write, 16, 128),
         (Mix::Read, 16, 32),
     ];
-    let progress = three(ssd::Params::nvme(), loads, [2 * SEC, 4 * SEC], 1);
+    let progress = three(1, loads, [2 * SEC, 4 * SEC], 1);
     all_have(0.15, &loads, 1, &progress);
 }
 
 /// What each of three that begin together does between two instants of what it does alone, on a drive that
-/// takes as many requests as are asked for.
-fn three(params: ssd::Params, loads: [Load; 3], window: [u64; 2], seed: u64) -> [f64; 3] {
-    three_by_weight(params, loads, [100; 3], window, seed)
+/// takes as many requests as are asked for, and is so many times slower than a server's.
+fn three(slower: u32, loads: [Load; 3], window: [u64; 2], seed: u64) -> [f64; 3] {
+    three_by_weight(slower, loads, [100; 3], window, seed)
 }
 
 fn three_by_weight(
-    params: ssd::Params,
+    slower: u32,
     loads: [Load; 3],
     weights: [u32; 3],
     window: [u64; 2],
     seed: u64,
 ) -> [f64; 3] {
     let run = |only: Option<usize>| {
-        let mut setup = on_flash(params, &loads, REQUESTS, seed);
+        let disk = Spec {
+            slower,
+            ..Spec::new(Model::Nvme)
+        };
+        let mut setup = Setup {
+            disk: disk.make().unwrap(),
+            ..on_flash(ssd::Params::nvme(), &loads, REQUESTS, seed)
+        };
         for (group, weight) in setup.groups.iter_mut().zip(weights) {
             group.weight = Weight::new(weight).unwrap();
         }
@@ -1127,11 +1134,37 @@ fn each_of_three_has_its_part_where_two_read() {
     );
 }
 
+/// In the writers' turn each of two that read had as much in the drive as takes 32 times as long as one large read, and what
+/// others asked for came behind all of it. The small reads of the first had 0.07, and who reads eight at a time 0.10.
+#[test]
+fn small_requests_do_not_wait_for_large_reads_in_the_writers_turn() {
+    let (read, write) = (Mix::Read, Mix::Write);
+    each_of_three_has_of_a_slower(
+        4,
+        0.17,
+        [5 * SEC, 15 * SEC],
+        [
+            [(write, 1024, 8), (read, 4, 64), (read, 1024, 16)],
+            [(write, 4, 32), (read, 512, 64), (read, 512, 8)],
+        ],
+    );
+}
+
 /// On the server's drive, with two seeds.
 fn each_of_three_has<const N: usize>(least: f64, window: [u64; 2], sets: [[Load; 3]; N]) {
+    each_of_three_has_of_a_slower(1, least, window, sets);
+}
+
+/// The same so many times slower.
+fn each_of_three_has_of_a_slower<const N: usize>(
+    slower: u32,
+    least: f64,
+    window: [u64; 2],
+    sets: [[Load; 3]; N],
+) {
     for loads in sets {
         for seed in 1..=2 {
-            let progress = three(ssd::Params::nvme(), loads, window, seed);
+            let progress = three(slower, loads, window, seed);
             all_have(least, &loads, seed, &progress);
         }
     }
@@ -1148,13 +1181,7 @@ fn readers_that_are_unlike_have_a_drive_by_weight_beside_a_writer() {
     let due = [0.2, 0.6, 0.2];
     for seed in 1..=2 {
         let weights = [100, 300, 100];
-        let progress = three_by_weight(
-            ssd::Params::nvme(),
-            loads,
-            weights,
-            [3 * SEC, 5 * SEC],
-            seed,
-        );
+        let progress = three_by_weight(1, loads, weights, [3 * SEC, 5 * SEC], seed);
         println!("seed {seed}: {progress:.3?}");
         // What is lost between turns the writer loses, and its turns are short.
         for (had, due) in progress.iter().zip(due) {
@@ -1263,13 +1290,7 @@ fn writers_that_are_unlike_have_their_turn_by_weight() {
         ([100, 100, 200], [0.25, 0.5]),
     ] {
         for seed in 1..=2 {
-            let progress = three_by_weight(
-                ssd::Params::nvme(),
-                loads,
-                weights,
-                [3 * SEC, 6 * SEC],
-                seed,
-            );
+            let progress = three_by_weight(1, loads, weights, [3 * SEC, 6 * SEC], seed);
             println!("{weights:?}, seed {seed}: {progress:.3?}");
             for (had, due) in [progress[0], progress[2]].iter().zip(due) {
                 let had = had / due;
@@ -1422,13 +1443,7 @@ fn unlike_writers_have_their_shares_by_weight_behind_a_full_cache() {
         (Mix::Write, 512, 16),
     ];
     for seed in 1..=3 {
-        let parts = three_by_weight(
-            ssd::Params::nvme(),
-            loads,
-            [300, 100, 100],
-            [3 * SEC, 6 * SEC],
-            seed,
-        );
+        let parts = three_by_weight(1, loads, [300, 100, 100], [3 * SEC, 6 * SEC], seed);
         println!("{loads:?}, seed {seed}: {parts:.3?}");
         for (part, due) in parts.iter().zip([0.6, 0.2, 0.2]) {
             assert!((part - due).abs() < 0.04, "seed {seed}: {parts:?}");
