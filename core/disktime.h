@@ -877,6 +877,8 @@ struct dt_spells {
 	u64 most;			/* the same in any turn; it was less */
 	u64 grew_ns;			/* until then, and */
 	bool sees;			/* this one goes on as long as it grows */
+	u32 nr_due;			/* so many slots in a row end a drain */
+	u64 read_units;			/* in the readers' turn, until this slot */
 	u32 nr_quick;			/* slots in a row, */
 	u64 quick_ns;			/* from then on, */
 	u64 quick_units;		/* in which so much was read, */

@@ -33,7 +33,8 @@
  *	h < p
  *
  * which is tried, at the cost of one drain, and that is over when reads have been
- * quick for some slots in a row: between two collections they seem to be. Where
+ * quick for some slots in a row: between two collections they seem to be. Later one slot
+ * is enough, as long as reads go on like that in their turn. Where
  * it does not hold, spells end and are not tried for 1 s, and then for four times
  * as long, unless writers are unlike (quota.c). So they do where hardly anybody reads: p is no more than a tenth for
  * each request that readers have outstanding, and for less than four the depth is
@@ -112,6 +113,9 @@
 #define QUICK			6
 /* The first time in so many slots in a row: there is nothing yet to go by. */
 #define FIRST_SLOTS		4
+/* And later in as many as it takes: by readers' turns of so many, no more than these. */
+#define JUDGED_SLOTS		2
+#define QUICK_SLOTS_MOST	8
 /* After so many nothing else will come, and if that does not pay it is over. */
 #define SURE_SLOTS		16
 /* Unless the drive still writes, as it seems: it does no more reads than this at a time. */
@@ -339,6 +343,7 @@ static void begin_phase(struct dt_dev *dev, enum dt_spells_phase phase)
 	spells->units = 0;
 	spells->nr_reads = 0;
 	spells->reads_ns = 0;
+	spells->read_units = 0;
 	spells->nr_quick = 0;
 	spells->quick_units = 0;
 	spells->look_ns = dev->clock_ns + slot_ns(dev);
@@ -598,6 +603,7 @@ static u64 end_slot(struct dt_dev *dev)
 		    spells->run_reads >= dt_min(spells->nr_most, dev->depth))
 			end_run(dev);
 	}
+	spells->read_units += spells->units;
 	spells->units = 0;
 	spells->nr_reads = 0;
 	spells->reads_ns = 0;
@@ -715,7 +721,7 @@ static bool end_drain_slot(struct dt_dev *dev)
 	}
 	spells->quick_rate = dt_min(spells->quick_rate, rate);
 	spells->quick_units += units;
-	return spells->good || spells->nr_quick >= FIRST_SLOTS;
+	return spells->nr_quick >= (spells->good ? spells->nr_due : FIRST_SLOTS);
 }
 
 /*
@@ -815,6 +821,24 @@ static bool still_grows(const struct dt_dev *dev)
 	       dt_before(dev->clock_ns, spells->since_ns + DRAIN_MOST_NS);
 }
 
+/*
+ * Where reads were slow in their own turn the drain before it was over too soon, and the
+ * next ones end with more slots that are quick.
+ */
+static void judge_drain(struct dt_dev *dev)
+{
+	struct dt_spells *spells = &dev->spells;
+	u64 ns = dev->clock_ns - spells->since_ns;
+
+	if (!is_deep(dev) || !dt_takes_writes(dev) || spells->slices.on ||
+	    ns < JUDGED_SLOTS * slot_ns(dev))
+		return;
+	if (!is_quick(dev, rate_of(spells->read_units, ns)))
+		spells->nr_due = dt_min(spells->nr_due + 1, QUICK_SLOTS_MOST);
+	else if (spells->nr_due > 1)
+		spells->nr_due--;
+}
+
 void dt_spells_tick(struct dt_dev *dev)
 {
 	struct dt_spells *spells = &dev->spells;
@@ -840,6 +864,7 @@ void dt_spells_tick(struct dt_dev *dev)
 		end_slot(dev);
 		if (!any || (!dt_before(dev->clock_ns, spells->until_ns) &&
 			     !still_grows(dev) && !dt_slices_go_on(dev))) {
+			judge_drain(dev);
 			dt_slices_end(dev);
 			enter_write(dev);
 		} else {
@@ -984,6 +1009,7 @@ bool dt_spells_begin(struct dt_dev *dev, const struct dt_item *item,
 	spells->quota.unlike = false;
 	spells->quota.spell++;
 	spells->drain_ns = 0;
+	spells->nr_due = 1;
 	spells->nr_most = 0;
 	dt_slices_init(dev);
 	enter_write(dev);
@@ -1004,6 +1030,7 @@ bool dt_spells_resume(struct dt_dev *dev)
 	dt_commits_reset(dev);
 	dt_slices_init(dev);
 	dev->spells.quota.unlike = false;
+	dev->spells.nr_due = 1;
 	enter_write(dev);
 	return true;
 }
