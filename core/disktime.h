@@ -503,7 +503,7 @@ struct dt_wide {
 	u64 stay_ns;			/* that a request is in the device, a mean */
 	u64 room;			/* of how many there are, by how long they may */
 	u32 nr_long;			/* so many in a row stayed for long */
-	u64 taken_ns;			/* until then writes are known to be taken by a cache */
+	u64 cached_ns;			/* until then a cache is known to take large writes */
 	/* Before one at a time was let in: */
 	u32 usual_then;
 	u32 little_then;

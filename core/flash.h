@@ -25,15 +25,22 @@ static inline u64 dt_flash_ns(u32 sectors)
 /* A cache takes them. Not where they are done a little sooner than reads, as behind a network. */
 static inline bool dt_takes_writes(const struct dt_dev *dev)
 {
-	return 2 * dev->quick[DT_WRITE].ns < dev->quick[DT_READ].ns;
+	const struct dt_quick *writes = &dev->quick[DT_WRITE];
+
+	return writes->ns && 2 * writes->ns < dev->quick[DT_READ].ns;
 }
 
-/* Behind a network no write is done as soon as flash does a read of its size, unless it is large. */
+/*
+ * It does, or one is done as soon as flash does a read of its size. Behind a network none
+ * is, unless it is large; but large reads take longer there than small writes.
+ */
 static inline bool dt_is_flash(const struct dt_dev *dev)
 {
-	const struct dt_quick *quick = &dev->quick[DT_WRITE];
+	const struct dt_quick *writes = &dev->quick[DT_WRITE];
 
-	return dt_takes_writes(dev) || quick->ns <= dt_flash_ns(quick->sectors);
+	return (writes->ns && writes->ns <= dt_flash_ns(writes->sectors)) ||
+	       (4 * writes->sectors >= dev->quick[DT_READ].sectors &&
+		dt_takes_writes(dev));
 }
 
 /* So many times @ns as the quickest read took longer than one of flash does; @ns at least. */

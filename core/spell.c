@@ -802,8 +802,11 @@ static void tick_drain(struct dt_dev *dev)
 	/* With nobody else in the way that is what they can now. */
 	if (late && spells->best)
 		spells->most = spells->best;
-	if (late)
+	if (late) {
+		/* There are not so many quick slots in a row. */
+		spells->nr_due = (spells->nr_due + 1) / 2;
 		dt_slices_late(dev);
+	}
 	if (!spells->good)
 		spells->good_ns = dev->clock_ns;
 	spells->good = true;
@@ -823,17 +826,17 @@ static bool still_grows(const struct dt_dev *dev)
 
 /*
  * Where reads were slow in their own turn the drain before it was over too soon, and the
- * next ones end with more slots that are quick.
+ * next ones end with more slots that are quick. Not if they stopped to come, or each has a
+ * slice; nor is a turn judged that is shorter than the slots before it that were quick.
  */
-static void judge_drain(struct dt_dev *dev)
+static void judge_drain(struct dt_dev *dev, bool any)
 {
 	struct dt_spells *spells = &dev->spells;
 	u64 ns = dev->clock_ns - spells->since_ns;
 
-	if (!is_deep(dev) || !dt_takes_writes(dev) || spells->slices.on ||
-	    ns < JUDGED_SLOTS * slot_ns(dev))
-		return;
-	if (!is_quick(dev, rate_of(spells->read_units, ns)))
+	if (any && is_deep(dev) && dt_takes_writes(dev) &&
+	    !spells->slices.on && ns >= JUDGED_SLOTS * slot_ns(dev) &&
+	    !is_quick(dev, rate_of(spells->read_units, ns)))
 		spells->nr_due = dt_min(spells->nr_due + 1, QUICK_SLOTS_MOST);
 	else if (spells->nr_due > 1)
 		spells->nr_due--;
@@ -864,7 +867,7 @@ void dt_spells_tick(struct dt_dev *dev)
 		end_slot(dev);
 		if (!any || (!dt_before(dev->clock_ns, spells->until_ns) &&
 			     !still_grows(dev) && !dt_slices_go_on(dev))) {
-			judge_drain(dev);
+			judge_drain(dev, any);
 			dt_slices_end(dev);
 			enter_write(dev);
 		} else {

@@ -52,7 +52,7 @@
  * Flash with a cache is no such device, though all wait there for the same garbage to be
  * collected: its writes could be done in far less than one takes on average (is_cached).
  * Where some read and others write, and writes are done sooner than reads of that size by
- * the least that either took, all is let in (absorbs). Taken for a line, a drive four times
+ * the least that either took, all is let in (knows_cache). Taken for a line, a drive four times
  * slower than a server's had 11 of 384 in it, with most of its parts idle: 64 reads of 64 KB
  * beside 256 writes of 128 KB had 0.51 of what they do alone and the writes 0.13, and now
  * 0.64 and 0.73. A throttle lets the first request pass, whatever it is, so that a
@@ -99,7 +99,7 @@
 #define CACHED_PART		2
 /* so plainly that it is remembered for so long. */
 #define PLAIN_PART		3
-#define TAKEN_NS		(10 * DT_NSEC_PER_SEC)
+#define PLAIN_NS		(10 * DT_NSEC_PER_SEC)
 /* A read that took no more than this, and so much for each sector, waited in no line. */
 #define QUICK_NS		(750 * DT_NSEC_PER_USEC)
 #define QUICK_SECTOR_NS		DT_NSEC_PER_USEC
@@ -226,59 +226,65 @@ static u64 mean_stay(u64 mean, u64 sample)
 }
 
 /*
- * A write that is none of the small ones, and could be done in so much less than the device
+ * A write that is none of the small ones, and could be done in far less than the device
  * takes for one: it is not written then, and others wait for what is.
  */
 static bool is_cached(const struct dt_dev *dev, const struct dt_item *item,
-		      u64 stay_ns, u32 part)
+		      u64 stay_ns)
 {
 	return item->dir == DT_WRITE && item->sectors >= dev->fit.most &&
-	       part * item->queue->grp->lat_min_ns *
+	       CACHED_PART * item->queue->grp->lat_min_ns *
 	       (dev->nr_inflight + 1) < stay_ns;
 }
 
 /*
- * While the device is full, or all is in there: of those that leave it while nobody is let in
- * it is not known how many there were.
+ * The same so plainly that it is remembered, by the least that a write took which was no
+ * smaller. While the device is full: of those that leave it while nobody is let in it is not
+ * known how many there were.
  */
-static void note_taken(struct dt_dev *dev, const struct dt_item *item)
+static void note_cached(struct dt_dev *dev, const struct dt_item *item)
 {
-	u64 stay_ns = dev->clock_ns - item->dispatch_ns;
+	const struct dt_quick *quick = &dev->quick[DT_WRITE];
+	u32 nr = dev->nr_inflight + 1;
 
-	if ((2 * dev->nr_inflight >= dev->depth ||
-	     !(dev->nr_queued + dev->nr_parked)) &&
-	    is_cached(dev, item, stay_ns, PLAIN_PART))
-		dev->wide.taken_ns = dev->clock_ns + TAKEN_NS;
+	if (item->dir == DT_WRITE && dev->fit.most &&
+	    item->sectors >= dev->fit.most && 2 * nr >= dev->depth &&
+	    quick->ns && item->sectors <= quick->sectors &&
+	    PLAIN_PART * quick->ns * nr < dev->clock_ns - item->dispatch_ns)
+		dev->wide.cached_ns = dev->clock_ns + PLAIN_NS;
 }
 
 /*
- * Whether some read, others write, and a cache takes the writes: then reads do not wait in
- * one line with them, but for what the drive does with those that are done. By the least
- * that either took; who reads and never was quick tells nothing.
+ * Whether a cache takes writes, so that reads do not wait in one line with them, but for
+ * what the drive does with those that are done. By the least that either took; who reads and
+ * never was quick tells nothing.
  */
-static bool absorbs(const struct dt_dev *dev)
+static bool knows_cache(const struct dt_dev *dev)
 {
 	const struct dt_quick *reads = &dev->quick[DT_READ];
 	const struct dt_quick *writes = &dev->quick[DT_WRITE];
+	bool plain = dt_before(dev->clock_ns, dev->wide.cached_ns);
+	u64 more;
 
 	if (!dev->spells.both || !reads->ns || !writes->ns ||
 	    reads->ns > QUICK_NS + reads->sectors * QUICK_SECTOR_NS)
 		return false;
-	if (writes->sectors < reads->sectors)
-		return CACHED_PART * writes->ns +
-		       (reads->sectors - writes->sectors) * QUICK_SECTOR_NS <
-		       reads->ns;
+	if (writes->sectors < 2 * reads->sectors) {
+		more = reads->sectors - dt_min(reads->sectors, writes->sectors);
+		return CACHED_PART * writes->ns + more * QUICK_SECTOR_NS <
+		       reads->ns ||
+		       (plain && !more && 4 * writes->ns < 3 * reads->ns);
+	}
+	more = writes->sectors - reads->sectors;
 	return 8 * writes->ns < 7 * reads->ns ||
-	       (dt_before(dev->clock_ns, dev->wide.taken_ns) &&
-		writes->ns > reads->ns + (writes->sectors - reads->sectors) *
-					 PASS_SECTOR_NS);
+	       (plain && writes->ns > reads->ns + more * PASS_SECTOR_NS);
 }
 
 /* Some read and others write: whether it is not in one line that they wait. */
 static noinline bool no_line(struct dt_dev *dev, const struct dt_item *item)
 {
-	note_taken(dev, item);
-	return absorbs(dev);
+	note_cached(dev, item);
+	return knows_cache(dev);
 }
 
 /*
@@ -291,7 +297,7 @@ static bool note_stay(struct dt_dev *dev, const struct dt_item *item,
 	struct dt_wide *wide = &dev->wide;
 
 	if (4 * stay_ns > 3 * wide->stay_ns &&
-	    !is_cached(dev, item, stay_ns, CACHED_PART))
+	    !is_cached(dev, item, stay_ns))
 		wide->nr_long++;
 	else
 		wide->nr_long = 0;
@@ -455,7 +461,7 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 	    dt_before(item->dispatch_ns, dev->solo.over_ns)) {
 		/* Turns need all that there is: small ones do not wait for large ones. */
 		if (dev->spells.phase && wide->usual != wide->full &&
-		    (wide->thin.enough || absorbs(dev)))
+		    (wide->thin.enough || knows_cache(dev)))
 			begin_stays(dev, wide->full);
 		return;
 	}
@@ -472,9 +478,10 @@ void dt_wide_note(struct dt_dev *dev, const struct dt_item *item)
 		usual = dt_min(usual, dev->written.few);
 	wide->little = wide->thin.enough ? dt_min(usual, LITTLE_ENOUGH) : usual;
 	/* While anybody is held back it is the limit that is looked after. */
-	if (unlikely(dev->spells.both) && no_line(dev, item))
+	if (unlikely(dev->spells.both) && no_line(dev, item)) {
 		forget_stays(wide);
-	else if (dev->limit < dev->depth || dev->light.freeing)
+		wide->little = usual;
+	} else if (dev->limit < dev->depth || dev->light.freeing)
 		usual = dt_min(usual, wide->usual);
 	else
 		usual = enough(dev, item, usual);
