@@ -96,7 +96,10 @@
 #define CACHED			4
 /* Where it is not well known what all do without turns: a volume, and no drive's interface. */
 #define SIDE_CLEAR		(5 << 14)
-/* Writes that are done so soon are done by a cache; turns failed if reads take so many times as long, too. */
+/*
+ * Writes that are done so soon are done by a cache; for turns to have failed reads take so
+ * many times as long, too.
+ */
 #define CACHE_NS		(100 * DT_NSEC_PER_USEC)
 #define CACHE_TIMES		8
 /* A group is late beyond what is due to it by this part. */

@@ -296,8 +296,7 @@ static bool note_stay(struct dt_dev *dev, const struct dt_item *item,
 {
 	struct dt_wide *wide = &dev->wide;
 
-	if (4 * stay_ns > 3 * wide->stay_ns &&
-	    !is_cached(dev, item, stay_ns))
+	if (4 * stay_ns > 3 * wide->stay_ns && !is_cached(dev, item, stay_ns))
 		wide->nr_long++;
 	else
 		wide->nr_long = 0;

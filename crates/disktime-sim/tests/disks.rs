@@ -1138,22 +1138,12 @@ fn each_of_three_has_its_part_where_two_read() {
 /// what they can in most of their turns, and 0.31 to 0.39 of what they do alone, as the writes of the last.
 #[test]
 fn a_drain_is_not_over_between_two_collections() {
-    let slow = Spec {
-        slower: 4,
-        ..Spec::new(Model::Nvme)
-    };
     for loads in [
         [(Mix::Read, 128, 32), (Mix::Write, 16, 128)],
         [(Mix::Read, 64, 128), (Mix::Write, 16, 64)],
         [(Mix::Write, 128, 64), (Mix::Read, 1024, 8)],
     ] {
-        for seed in 1..=3 {
-            let (progress, _) = progress_of(SEC / 50, [5 * SEC, 15 * SEC], || Setup {
-                disk: slow.make().unwrap(),
-                ..on_flash(ssd::Params::nvme(), &loads, REQUESTS, seed)
-            });
-            all_have(0.43, &loads, seed, &progress);
-        }
+        a_slow_drive_gives(0.43, SEC / 50, [5 * SEC, 15 * SEC], loads, 1..=3);
     }
 }
 
@@ -1232,28 +1222,39 @@ fn each_of_three_has_its_part_where_two_write() {
     );
 }
 
+/// The server's drive four times slower: each of two does so much of what it does alone, if the second begins so long before.
+fn a_slow_drive_gives(
+    least: f64,
+    gap: u64,
+    window: [u64; 2],
+    loads: [Load; 2],
+    seeds: impl IntoIterator<Item = u64>,
+) {
+    let slow = Spec {
+        slower: 4,
+        ..Spec::new(Model::Nvme)
+    };
+    for seed in seeds {
+        let (progress, _) = progress_of(gap, window, || Setup {
+            disk: slow.make().unwrap(),
+            ..on_flash(ssd::Params::nvme(), &loads, REQUESTS, seed)
+        });
+        all_have(least, &loads, seed, &progress);
+    }
+}
+
 /// A drive that is four times slower collects garbage for 68 ms at a time. When it has, all reads that had to wait are
 /// done within 3 ms, and that was taken for the end of a drain: readers had 0.02 of what they do alone. The last has its
 /// cache full for longer than turns were waited for: 0.03.
 #[test]
 fn readers_of_a_slow_drive_have_their_turn_when_it_has_written() {
-    let slow = Spec {
-        slower: 4,
-        ..Spec::new(Model::Nvme)
-    };
     for loads in [
         [(Mix::Write, 4, 32), (Mix::Read, 4, 16)],
         [(Mix::Write, 16, 64), (Mix::Read, 4, 32)],
         [(Mix::Write, 4, 128), (Mix::Read, 64, 32)],
         [(Mix::Read, 128, 8), (Mix::Write, 4, 128)],
     ] {
-        for seed in 1..=2 {
-            let (progress, _) = progress_of(0, [5 * SEC, 15 * SEC], || Setup {
-                disk: slow.make().unwrap(),
-                ..on_flash(ssd::Params::nvme(), &loads, REQUESTS, seed)
-            });
-            all_have(0.3, &loads, seed, &progress);
-        }
+        a_slow_drive_gives(0.3, 0, [5 * SEC, 15 * SEC], loads, 1..=2);
     }
 }
 
@@ -1262,23 +1263,13 @@ fn readers_of_a_slow_drive_have_their_turn_when_it_has_written() {
 /// alone, and the other half. The writes of the first two are as large as the reads or larger.
 #[test]
 fn a_slow_drive_that_collects_garbage_is_not_taken_for_a_volume() {
-    let slow = Spec {
-        slower: 4,
-        ..Spec::new(Model::Nvme)
-    };
     for loads in [
         [(Mix::Read, 128, 128), (Mix::Write, 256, 256)],
         [(Mix::Write, 1024, 64), (Mix::Read, 512, 64)],
         [(Mix::Write, 128, 256), (Mix::Read, 64, 128)],
         [(Mix::Read, 128, 256), (Mix::Write, 64, 32)],
     ] {
-        for seed in 1..=2 {
-            let (progress, _) = progress_of(0, [5 * SEC, 15 * SEC], || Setup {
-                disk: slow.make().unwrap(),
-                ..on_flash(ssd::Params::nvme(), &loads, REQUESTS, seed)
-            });
-            all_have(0.4, &loads, seed, &progress);
-        }
+        a_slow_drive_gives(0.4, 0, [5 * SEC, 15 * SEC], loads, 1..=2);
     }
 }
 
@@ -1286,18 +1277,8 @@ fn a_slow_drive_that_collects_garbage_is_not_taken_for_a_volume() {
 /// it seemed so, and for 16 seconds reads had 0.01 of what they do alone.
 #[test]
 fn writes_that_a_cache_takes_do_not_say_that_a_drive_is_serial() {
-    let slow = Spec {
-        slower: 4,
-        ..Spec::new(Model::Nvme)
-    };
     let loads = [(Mix::Read, 128, 32), (Mix::Write, 16, 128)];
-    for seed in 5..=8 {
-        let (progress, _) = progress_of(SEC / 50, [5 * SEC, 25 * SEC], || Setup {
-            disk: slow.make().unwrap(),
-            ..on_flash(ssd::Params::nvme(), &loads, REQUESTS, seed)
-        });
-        all_have(0.25, &loads, seed, &progress);
-    }
+    a_slow_drive_gives(0.25, SEC / 50, [5 * SEC, 25 * SEC], loads, 5..=8);
 }
 
 /// The same by weight, whoever writes the larger ones.
